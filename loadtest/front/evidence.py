@@ -7,6 +7,7 @@ counterexamples.json  every order of the commands of two workers ─┼─→ a 
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,6 +26,9 @@ from loadtest.report.strategy_page import sentences
 from loadtest.verdict.claims import agrees, claims
 from loadtest.verdict.words import LETTERS, Word, gravest
 from locks.hazards import Hazard
+
+_THREE = re.compile(r"^(\w+) \+ (\w+) \+ (\w+)")
+_TWO = re.compile(r"^(\d+|N) \+ (\d+|N)")
 
 
 @dataclass(frozen=True)
@@ -90,6 +94,13 @@ class Row:
     @property
     def guarantees(self) -> SafeString:
         return in_line(str(self.own_words.get("guarantees", "")))
+
+    @property
+    def round_trips(self) -> str:
+        """With what each summand is for: "1 + 5 + 1" is a lock, a transaction, a release."""
+        text = str(self.own_words.get("round_trips", ""))
+        text = _THREE.sub(r"\1 to take the lock, \2 to post, \3 to release it", text)
+        return _TWO.sub(r"\1 to take the lock, \2 to release it", text)
 
     @property
     def breaks_when(self) -> SafeString:

@@ -17,6 +17,7 @@ from ledger.strategies import CARD, STRATEGIES
 from loadtest import models
 from loadtest.front import advice, documents, evidence, experiment
 from loadtest.front.filters import Filters
+from loadtest.report.playable import LEVELS
 from loadtest.report.strategy_page import textbook
 from loadtest.verdict.words import LETTERS, SAYS
 from locks.hazards import Hazard
@@ -89,6 +90,7 @@ def strategy(request: HttpRequest, slug: str) -> HttpResponse:
     without = row.fields[Hazard.CONTENTION].schedule
     fields = [_evidence_on(row.fields[hazard], about, without) for hazard, about in evidence.hazards()]
     page = {"row": row, "fields": fields, "textbook": textbook(STRATEGIES[slug])}
+    page["level"] = slug if slug in LEVELS else ""
     return render(request, "front/strategy.html", page)
 
 

@@ -25,14 +25,16 @@ def move(page: Page, words: str) -> None:
 
 
 def test_a_level_is_played_to_its_loss(page: Page) -> None:
-    move(page, "A: SELECT balance")
-    move(page, "A: BEGIN")
-    move(page, "B: SELECT balance")
+    move(page, "A reads the balance")
+    move(page, "A begins a transaction")
+    move(page, "B reads the balance")
     for _ in range(20):
         if page.locator("#end").is_visible():
             break
         page.locator("#moves button:not(.fault)").first.click()
     expect(page.locator("#end .word")).to_have_text("lost")
+    expect(page.locator("#end")).to_contain_text("B and A both read 100. B wrote 120 (+20). A wrote 110")
+    expect(page.get_by_role("link", name="Next level")).to_have_attribute("href", "#no-lock-3")
     expect(page.locator("#balance")).not_to_have_text("130")
     expect(page.locator("#tree .gone")).to_contain_text("overwritten by")
     expect(page.locator("#said")).to_contain_text("lost")
@@ -58,7 +60,7 @@ def test_three_lanes_are_played_to_the_loss_of_two_by_keyboard(page: Page) -> No
     expect(page.locator("body[data-ready=no-lock-3]")).to_be_attached()
     expect(page.locator("#rules")).to_contain_text("A pays in 10, B pays in 20 and C pays in 30: 160")
     for who in "ABC":  # all three read before anybody writes
-        read = page.locator("#moves button", has_text=f"{who}: SELECT balance")
+        read = page.locator("#moves button", has_text=f"{who} reads the balance")
         while not read.count():
             page.locator("#moves button").first.click()
         read.click()

@@ -1,4 +1,4 @@
-"""overrun: the business takes longer than the lease (in A13 6 s with a lease of 5 s; scaled down here).
+"""overrun: the business takes longer than the lease, as 6 s with a lease of 5 s (scaled down here).
 
 Unlike in `pause`, the process runs: a renewal thread does its work, and the lease of a lock without one runs out.
 

@@ -36,12 +36,38 @@
 
   // -- words ---------------------------------------------------------------------------------------------------------
 
+  // what a command is for; of several that fit, the first
+  const MEANS = [
+    [/^SELECT .* FOR UPDATE$/, "locks the row and reads the balance"],
+    [/^SELECT balance/, "reads the balance"],
+    [/^UPDATE account SET balance = (\d+).* WHERE \(.*version/, "writes $1, if the version is still the one that it read"],
+    [/^UPDATE account SET balance = (\d+).* WHERE \(fence/, "writes $1, if its lock's number is still the newest"],
+    [/^UPDATE account SET balance = (\d+)/, "writes $1"],
+    [/^UPDATE account SET fence/, "shows the account its lock's number"],
+    [/^INSERT entry/, "records its entry"],
+    [/^BEGIN$/, "begins a transaction"],
+    [/^COMMIT$/, "commits"],
+    [/^ROLLBACK$/, "rolls back"],
+    [/^GET /, "looks whether the lock is free"],
+    [/^SETNX |^SET .* NX|^EVALSHA \S+ 2 /, "takes the lock, if it is free"],
+    [/^SET /, "sets the lock"],
+    [/^EVALSHA \S+ 1 [^{]/, "releases the lock, if it is still its own"],
+    [/^DEL /, "releases the lock"],
+  ];
+  function meaning(command) {
+    const [pattern, words] = MEANS.find(([each]) => each.test(command)) ?? [];
+    return pattern ? words.replace("$1", command.match(pattern)[1]) : "";
+  }
+  // "10 lost with 1 operation of 2 that were acknowledged; the worst: A and B …" is for a history of thousands
+  const short = (told) => told.replace(/^(\d+ lost) with (\d+) operation.*? acknowledged; the worst: /, (_, lost, many) => (many === "1" ? "" : `${lost}. `));
+
   const seconds = (ms) => `${(ms / 1000).toLocaleString("en", { maximumFractionDigits: 1 })} s`;
   function named(of, from, move) {
     const who = move.who.replace(/\.\d+$/, "'s second thread");
+    const does = `${who} ${meaning(move.command) || `sends ${move.command}`}`;
     const passes = seconds(of.nodes[move.to].at - of.nodes[from].at);
     return {
-      step: `${who}: ${move.command}`,
+      step: move.command === "begins" ? `${who} begins` : does,
       tick: `let ${passes} pass`,
       stop: "nothing further happens",
       pause: `${who.replaceAll("+", " and ")} stands still for ${passes}`,
@@ -50,8 +76,8 @@
       crash: `${who} crashes`,
       "renewal-dies": `${who}: the thread that renews the lease dies`,
       "worker-dies-renewal-lives": `${who} dies, the thread that renews its lease lives on`,
-      "lost-reply": `${who}: ${move.command}, and the reply is lost`,
-      lag: `${who}: ${move.command}, and it never reaches the replica`,
+      "lost-reply": `${does}; the reply is lost`,
+      lag: `${does}; it never reaches the replica`,
       failover: `${who} fails over to its replica`,
       "clock-jump": `${who}: the clock jumps`,
     }[move.kind] ?? `${move.kind} ${who}`;
@@ -74,8 +100,13 @@
     return told.map((step) => {
       const lane = step.by === "A" || step.by === "B" || step.by === "C" ? step.by : "";
       const answer = step.reply && made("span", { class: "reply" }, ` → ${step.reply}`);
-      return made("li", { class: `${lane ? `lane-${lane}` : "server"}${fault ? " fault" : ""}` }, made("b", {}, lane || "server"), made("code", {}, step.asked), answer || "");
+      return made("li", { class: `${lane ? `lane-${lane}` : "server"}${fault ? " fault" : ""}` }, made("b", {}, lane || "server"), ...worded(step.asked), answer || "");
     });
+  }
+
+  function worded(command) {
+    const words = meaning(command);
+    return words ? [`${words} `, made("code", { class: "sent" }, command)] : [made("code", {}, command)];
   }
 
   function tree(entries, balance) {
@@ -129,7 +160,7 @@
     at("moves").replaceChildren(...moves.map((move, number) => made("li", {}, button(move, number, here))));
     ended(node);
     at("back").setAttribute("aria-disabled", !path.length);
-    at("where").textContent = `${path.length} moves`;
+    at("where").textContent = path.length === 1 ? "1 move" : `${path.length} moves`;
     const hash = `#${level}${path.length ? `/${path.map((choice) => choice.toString(36)).join("")}` : ""}`;
     if (location.hash !== hash) history.replaceState(null, "", hash);
     beside();
@@ -142,6 +173,7 @@
     const element = made("button", { class: `move ${fault ? "fault" : /^[ABC]/.test(move.who) ? `lane-${move.who[0]}` : "server"}`, type: "button" });
     if (number < MOST_KEYS) element.append(made("kbd", { "aria-hidden": "true" }, String(number + 1)));
     element.append(made("span", {}, named(graph, here, move)));
+    if (meaning(move.command)) element.append(made("code", { class: "sent" }, move.command));
     if (move.line && move.kind === "step") element.append(made("small", {}, move.line));
     element.addEventListener("click", () => go(number));
     return element;
@@ -152,9 +184,15 @@
     at("end").hidden = !node.end;
     at("end").className = `ending ${word ?? ""}`;
     if (!node.end) return;
-    const told = node.end.told.length ? node.end.told : ["Every acknowledged posting is in the balance. Step back and try another order."];
-    at("end").replaceChildren(made("h3", {}, made("span", { class: `word ${word}` }, word)), ...told.map((each) => made("p", {}, each)));
+    const told = node.end.told.length ? node.end.told.map(short) : ["Every acknowledged posting is in the balance. Step back and try another order."];
+    at("end").replaceChildren(made("h3", {}, made("span", { class: `word ${word}` }, word)), ...told.map((each) => made("p", {}, each)), nextLevel());
     say(`${word}. ${told[0]}`);
+  }
+
+  function nextLevel() {
+    const names = Object.keys(levels);
+    const name = names[names.indexOf(level) + 1];
+    return name ? made("p", {}, made("a", { href: `#${name}` }, `Next level: ${levels[name].title}, ${levels[name].hint}`)) : "";
   }
 
   function say(words) {
@@ -167,7 +205,7 @@
     if (!move) return;
     path.push(choice);
     at("hint").textContent = "";
-    say([...(move.steps.length ? move.steps.map((step) => `${step.by || "server"}: ${step.asked} ${step.reply}`) : [named(graph, trail.at(-1), move)])].join(". "));
+    say([...(move.steps.length ? move.steps.map((step) => `${step.by || "server"} ${meaning(step.asked) || step.asked}. ${step.reply}`) : [named(graph, trail.at(-1), move)])].join(". "));
     render(true);
   }
 
@@ -262,6 +300,7 @@
     path = [...moves].map((letter) => parseInt(letter, 36)).filter((number) => !Number.isNaN(number));
     at("hint").textContent = "";
     render(false);
+    document.querySelector("#level-list a[aria-current]").scrollIntoView({ block: "nearest", inline: "center" });
     document.body.dataset.ready = level;
   }
 

@@ -106,3 +106,17 @@ def test_advice_for_pauses_says_why_a_lease_alone_is_passed_over() -> None:
 def test_an_answer_that_is_missing_or_none_of_the_offered_recommends_nothing() -> None:
     assert advice.advised({}) is None
     assert advice.advised({"work": "?", "store": "postgres", "callers": "few", "survive": "pause"}) is None
+
+
+@pytest.mark.parametrize(
+    ("slug", "told"),
+    [
+        ("token", "1 to take the lock, 1 to release it"),
+        ("watchdog", "1 to take the lock, 2 to release it, and 1 each 300 ms"),
+        ("redis-then-database", "1 to take the lock, 5 to post, 1 to release it"),
+        ("select-for-update", "5, in one transaction"),
+        ("redis-gate", "1 + atomic-update's"),
+    ],
+)
+def test_round_trips_say_what_each_is_for(slug: str, told: str) -> None:
+    assert evidence.rows()[slug].round_trips == told
