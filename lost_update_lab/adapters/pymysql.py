@@ -63,6 +63,25 @@ def has_answered(connection: Any, within_ms: int | None) -> bool:
     return bool(poller.poll(within_ms))
 
 
+def ask(connection: Any, text: str) -> None:
+    """Send a statement of a worker. Its answer is read by `heard`."""
+    send(connection, COMMAND.COM_QUERY, text)
+
+
+def heard(connection: Any, name: str) -> Any:
+    """The answer is there: what the method of this name does with it. It sends nothing (`has_asked`)."""
+    connection.explorer_asked = True
+    try:
+        return methods[name](connection, *([""] if name == QUERY else []))
+    finally:
+        connection.explorer_asked = False
+
+
+def has_asked(connection: Any) -> bool:
+    """Was the statement sent already that a method is about to send?"""
+    return bool(getattr(connection, "explorer_asked", False))
+
+
 def run(connection: Any, text: str) -> tuple[tuple[Any, ...], ...]:
     """Execute the statement past the gates and return its rows. Raises pymysql.Error."""
     send(connection, COMMAND.COM_QUERY, text)

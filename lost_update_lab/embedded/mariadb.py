@@ -25,6 +25,7 @@ EXPLORED = {
     "innodb-stats-auto-recalc": "OFF",
     "innodb-buffer-pool-size": "32M",
     "innodb-log-file-size": "16M",
+    "sysdate-is-now": "ON",
 }
 
 

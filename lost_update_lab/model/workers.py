@@ -89,8 +89,8 @@ class Task:
     period: int = 0
     #: the client connection of a command that waits in a server
     session: Any = None
-    #: resumes that command when its time-out comes
-    expire: Callable[[], None] = field(default=lambda: None)
+    #: resumes that command when its time-out comes; called with the world and the task
+    expire: Callable[[Any, Task], None] = field(default=lambda world, task: None)
     #: how often it was told to end and went on all the same
     halts: int = 0
     swallows: bool = False

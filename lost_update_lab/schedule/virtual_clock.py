@@ -118,7 +118,7 @@ def wake_the_due(world: World) -> None:
             world.wake(task, max(due, world.now - world.bounds.slack))
         elif task.state is State.BLOCKED:
             task.until = None
-            task.expire()
+            task.expire(world, task)
 
 
 def resume(world: World, name: str) -> None:

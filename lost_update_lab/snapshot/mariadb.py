@@ -25,8 +25,13 @@ _TABLES = """
 SELECT table_name, auto_increment IS NOT NULL FROM information_schema.tables
 WHERE table_schema = DATABASE() AND table_type = 'BASE TABLE' ORDER BY table_name
 """
+_SEQUENCES = """
+SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE() AND table_type = 'SEQUENCE'
+"""
+_NEXT = "SELECT next_not_cached_value FROM `{}`"
 _COLUMNS = """
-SELECT table_name, column_name, column_key = 'PRI', extra LIKE '%GENERATED%' FROM information_schema.columns
+SELECT table_name, column_name, column_key = 'PRI', extra LIKE '%GENERATED%', column_default
+FROM information_schema.columns
 WHERE table_schema = DATABASE() ORDER BY table_name, ordinal_position
 """
 _TRIGGERS = """
@@ -41,13 +46,14 @@ Rows = Mapping[str, tuple[tuple[Any, ...], ...]]
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """`numbers`: an insert draws a number from a counter."""
+    """`numbers`: an insert draws a number from a counter; `sequences`: those that a DEFAULT asks."""
 
     name: str
     columns: tuple[str, ...]
     key: tuple[str, ...]
     numbers: bool
     stored: tuple[str, ...]
+    sequences: tuple[str, ...] = ()
 
 
 class MariaDBSnapshot:
@@ -62,7 +68,9 @@ class MariaDBSnapshot:
                 f"the database has a trigger for inserts ({found[0][0]}), which would act when rows are put back. "
                 "Explore in a database without it"
             )
-        self.tables = {each.name: each for each in _look(run) if each.name not in besides}
+        #: the number that each gives out first in every schedule
+        self.sequences = {name: int(run(_NEXT.format(name))[0][0]) for (name,) in run(_SEQUENCES)}
+        self.tables = {each.name: each for each in _look(run, self.sequences) if each.name not in besides}
         self._filled = [name for name in self.tables if run(f"SELECT 1 FROM `{name}` LIMIT 1")]  # noqa: S608
         self._restores = 0
         self._take()
@@ -76,16 +84,22 @@ class MariaDBSnapshot:
         self.run(f"CREATE DATABASE {OPENING}")
         for name in self._filled:
             self.run(f"CREATE TABLE {OPENING}.`{name}` AS SELECT * FROM `{name}`")  # noqa: S608  (names of its own)
-        self.restore(self.tables)
+        self.restore({*self.tables, *self.sequences})
 
     def rows(self) -> Rows:
         """All committed rows, by table, in the order of their keys."""
         return {each.name: self.run(_select(each)) for each in self.tables.values()}
 
     def named_in(self, text: str) -> set[str]:
-        """The tables that a command names. A command that names none may write anywhere, through a procedure."""
+        """The tables and sequences that a command names. One that names none may write anywhere, by a procedure."""
         words = {word.lower() for word in _WORD.findall(text)}
-        return {name for name in self.tables if name.lower() in words} or set(self.tables)
+        every = {*self.tables, *self.sequences}
+        named = {name for name in every if name.lower() in words} or every
+        return named.union(*(self.tables[name].sequences for name in named & self.tables.keys()))
+
+    def draws(self, names: Collection[str]) -> bool:
+        """Does an insert that names these draw a number?"""
+        return any(name in self.sequences or self.tables[name].numbers for name in names)
 
     def restore(self, written: Collection[str]) -> None:
         """Restore the tables that a run has written."""
@@ -94,7 +108,9 @@ class MariaDBSnapshot:
             self._held("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
             self._held("START TRANSACTION WITH CONSISTENT SNAPSHOT")
         self._restores += 1
-        for name in written:
+        for name in self.sequences.keys() & set(written):
+            self.run(f"ALTER SEQUENCE `{name}` RESTART WITH {self.sequences[name]}")
+        for name in self.tables.keys() & set(written):
             self.run(f"TRUNCATE `{name}`")
             if name in self._filled:
                 columns = ", ".join(f"`{each}`" for each in self.tables[name].stored)
@@ -114,15 +130,21 @@ def _select(table: Table) -> str:
     return f"SELECT {columns} FROM `{table.name}` ORDER BY {order}"  # noqa: S608  (names of its own)
 
 
-def _look(run: Run) -> list[Table]:
+def _look(run: Run, sequences: Collection[str]) -> list[Table]:
     columns = run(_COLUMNS)
+
+    def asked(table: str) -> tuple[str, ...]:
+        defaults = [str(default).lower() for of, _, _, _, default in columns if of == table and default]
+        return tuple(name for name in sequences if any(f"`{name.lower()}`" in each for each in defaults))
+
     return [
         Table(
             name,
-            tuple(column for of, column, _, _ in columns if of == name),
-            tuple(column for of, column, key, _ in columns if of == name and key),
+            tuple(column for of, column, *_ in columns if of == name),
+            tuple(column for of, column, key, *_ in columns if of == name and key),
             bool(numbers),
-            tuple(column for of, column, _, made in columns if of == name and not made),
+            tuple(column for of, column, _, made, _ in columns if of == name and not made),
+            asked(name),
         )
         for name, numbers in run(_TABLES)
     ]

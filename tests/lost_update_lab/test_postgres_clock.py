@@ -16,8 +16,8 @@ from lost_update_lab.model.system import UNBROKEN
 from lost_update_lab.runs.found import SearchResult
 from lost_update_lab.search.poll_calibration import calibrate_polls
 from lost_update_lab.search.search import Search
+from lost_update_lab.servers.clock import Clock
 from lost_update_lab.servers.postgres import clock_words, limits
-from lost_update_lab.servers.postgres.clock import Clock
 from tests.lost_update_lab import bank as bank_of
 from tests.lost_update_lab.bank import Bank, GaveUp, add, locked_by
 

@@ -38,6 +38,7 @@ REASONS = {
     "asks for how long a message has been pending": "BY_ANOTHER_CLOCK",
     "own clock decides there, which the explorer cannot move (… in …)": "BY_ANOTHER_CLOCK",
     "own clock decides there, which the explorer cannot move (how long GET_LOCK waits": "BY_ANOTHER_CLOCK",
+    "own clock decides there, which the explorer cannot move (SYSDATE() after a wait": "BY_ANOTHER_CLOCK",
     "own clock decides there, which the explorer cannot move (inside of …": "IN_THE_COMMAND",
     "a command to MariaDB, and the explorer was given no": "TO_OTHERS",
     "no gate for psycopg's pipeline mode": "BY_EXECUTE",

@@ -10,6 +10,7 @@ from typing import Any
 from lost_update_lab.adapters import pymysql as driver
 from lost_update_lab.model.commands import Op
 from lost_update_lab.model.errors import BY_ANOTHER_CLOCK, BY_EXECUTE, Broken
+from lost_update_lab.servers.mariadb import clock_words, patience
 from lost_update_lab.servers.mariadb.server import NAME
 
 NO_CLOCK = "MariaDB's own clock decides there, which the explorer cannot move"
@@ -24,27 +25,10 @@ _LITERAL = re.compile(r"'(?:[^'\\]|''|\\.)*'|\"(?:[^\"\\]|\"\"|\\.)*\"", re.DOTA
 _SEVERAL = re.compile(r";\s*\S")
 _LOAD = re.compile(r"\s*(?:LOAD|USE|XA|HANDLER)\b", re.IGNORECASE)
 
-_NOW = (
-    r"(?:(?:now|sysdate|unix_timestamp|curdate|curtime|utc_timestamp|localtime(?:stamp)?|current_timestamp)\s*"
-    r"\(\s*\d?\s*\)|current_timestamp\b|localtimestamp\b|current_date\b|utc_timestamp\b)"
-)
-_BY_THE_CLOCK = re.compile(
-    rf"{_NOW}\s*[-+<>]|[-+<>]=?\s*\(?\s*{_NOW}|\bbetween\s+{_NOW}|\bsleep\s*\(|\bbenchmark\s*\(|\bdate_(?:add|sub)\s*\("
-    r"|\bmax_statement_time\b|\b(?<!innodb_)lock_wait_timeout\b|\bwait_timeout\b(?<!lock_wait_timeout)"
-    r"|\b(?:for\s+update|share\s+mode)\s+wait\s+\d",
-    re.IGNORECASE,
-)
-#: the lock of a name: the name, and how many seconds it waits
-_NAMED = re.compile(
-    r"(\bGET_LOCK\s*\(\s*(?:'(?:[^'\\]|''|\\.)*'|\"[^\"]*\")\s*,\s*)(-?[\d.]+)(\s*\))", re.IGNORECASE
-)
-_NAMES = re.compile(r"\bGET_LOCK\s*\(", re.IGNORECASE)
 _LASTS = re.compile(
     r"\b(?:GET_LOCK|RELEASE_LOCK|RELEASE_ALL_LOCKS)\s*\(|\bLOCK\s+TABLES?\b|\bFLUSH\b", re.IGNORECASE
 )
 _SETS = re.compile(r"\s*SET\b(?!\s+(?:SESSION\s+)?(?:@@)?AUTOCOMMIT\b)", re.IGNORECASE)
-#: s; in real time a command waits for a name until the scheduler says that its time is over
-_FOR_EVER = 86_400
 
 
 def beyond(text: str, unbuffered: bool) -> Broken | None:
@@ -52,9 +36,9 @@ def beyond(text: str, unbuffered: bool) -> Broken | None:
     bare = _bare(text)
     if unbuffered or _SEVERAL.search(bare) or _LOAD.match(bare):
         return Broken(f"{NO_GATE} ({text[:80]})", BY_EXECUTE)
-    if found := _BY_THE_CLOCK.search(bare):
-        return Broken(f"{NO_CLOCK} ({found[0].strip()} in {text[:80]})", BY_ANOTHER_CLOCK)
-    if len(_NAMES.findall(bare)) > len(_NAMED.findall(text)):
+    if found := clock_words.beyond(text):
+        return Broken(f"{NO_CLOCK} ({found} in {text[:80]})", BY_ANOTHER_CLOCK)
+    if patience.names_unclear(text, bare):
         return Broken(f"{NO_CLOCK} (how long GET_LOCK waits is no number in {text[:80]})", BY_ANOTHER_CLOCK)
     return None
 
@@ -65,19 +49,27 @@ def _bare(text: str) -> str:
     return _LITERAL.sub("''", text)
 
 
-def describe(name: str, text: str, inside: bool, sets: bool | None = None) -> Op:
-    """The command of PyMySQL's method `name`. `inside`: inside a transaction; `sets`: whether each command commits."""
+def text_of(name: str, text: str, sets: bool | None = None) -> str:
+    """What PyMySQL's method `name` sends. `sets`: whether each command commits from then on."""
     if name in (driver.BEGIN, driver.COMMIT, driver.ROLLBACK):
-        text = name.upper()
-    elif name == driver.WARNINGS:
-        text = "SHOW WARNINGS"
-    elif name == driver.AUTOCOMMIT:
-        text = f"SET AUTOCOMMIT = {sets:d}"
-    bare = _bare(text)
-    ends = name == driver.AUTOCOMMIT or bool(re.match(r"\s*SET\b.*\bAUTOCOMMIT\b", bare, re.IGNORECASE))
+        return name.upper()
+    if name == driver.WARNINGS:
+        return "SHOW WARNINGS"
+    return f"SET AUTOCOMMIT = {sets:d}" if name == driver.AUTOCOMMIT else text
+
+
+def describe(text: str, inside: bool, timed: bool = False) -> Op:
+    """The command as a step. `inside`: inside a transaction; `timed`: the server's clock counts in it."""
+    return Op(NAME, text, text.encode(errors="surrogateescape"), *_kind_of(text, inside), timed)
+
+
+@lru_cache(maxsize=1 << 12)
+def _kind_of(text: str, inside: bool) -> tuple[bool, bool]:
+    """Is the command local, and does it only read (Op)?"""
+    bare = clock_words.without_clock(_bare(text))
+    ends = bool(re.match(r"\s*SET\b.*\bAUTOCOMMIT\b", bare, re.IGNORECASE))
     local = bool(_BEGIN.match(bare) or _LOCAL.match(bare)) and not (inside and (ends or _BEGIN.match(bare)))
-    reads = local or bool(_PLAIN_SELECT.match(bare) and not _CALL.search(bare))
-    return Op(NAME, text, text.encode(), local, reads)
+    return local, local or bool(_PLAIN_SELECT.match(bare) and not _CALL.search(bare) and ":=" not in bare)
 
 
 def lasts(text: str) -> bool:
@@ -91,23 +83,7 @@ def sets(text: str) -> bool:
 
 
 def tells_patience(text: str) -> bool:
-    return "innodb_lock_wait_timeout" in text.lower()
-
-
-def named_patience(text: str) -> float | None:
-    """How many seconds it waits for the lock of a name. None: for ever."""
-    longest = max((float(found[2]) for found in _NAMED.finditer(text)), default=-1.0)
-    return None if longest < 0 else longest
-
-
-def waiting(text: str, over: bool = False) -> str:
-    """The command with no limit on its wait for names; or, when the time is `over`, without any wait."""
-
-    def seconds(found: re.Match[str]) -> str:
-        given = float(found[2])
-        return f"{found[1]}{0 if over or given == 0 else _FOR_EVER}{found[3]}"
-
-    return _NAMED.sub(seconds, text)
+    return patience.ROWS in text.lower() or patience.STATEMENT in text.lower()
 
 
 def shown(text: str, answer: Sequence[Any]) -> str:

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import inf
 from typing import Any
 
 import pymysql
 from pymysql.connections import Connection
 
 from lost_update_lab.adapters import pymysql as driver
-from lost_update_lab.gates.mariadb.describe import beyond, describe, waiting
-from lost_update_lab.gates.mariadb.step import answered, execute, server_of
+from lost_update_lab.gates.mariadb.describe import NO_CLOCK, beyond, describe, text_of
+from lost_update_lab.gates.mariadb.step import SqlCommand, execute, server_of
 from lost_update_lab.gates.patch import Patches
-from lost_update_lab.model.commands import Op
-from lost_update_lab.model.errors import BY_EXECUTE, Broken
+from lost_update_lab.model.effects import NOBODY
+from lost_update_lab.model.errors import BY_EXECUTE, IN_THE_COMMAND, Broken, ClockDecides
 from lost_update_lab.model.workers import Halt, Task, halt
 from lost_update_lab.runs.place import Active, Here, beside, connecting, here
 from lost_update_lab.runs.run import Run
 from lost_update_lab.servers.connections_before import existing
 from lost_update_lab.servers.mariadb.bypass import made
-from lost_update_lab.servers.mariadb.server import NAME
+from lost_update_lab.servers.mariadb.clock_words import sleeps, without_sleep
+from lost_update_lab.servers.mariadb.server import NAME, MariaDBServer
 from lost_update_lab.servers.mariadb.session import look, session_of
 
 NO_SERVER = "a command to MariaDB, and the explorer was given no MariaDB server"
@@ -27,6 +29,13 @@ TO_OTHERS = (
     "keep it on PostgreSQL or Redis there; the lab's own strategies: manage.py explore --store mariadb"
 )
 NO_GATE = "no gate for this command of PyMySQL (number {})"
+#: isolation levels under which a plain SELECT meets what others have not committed
+MEETS = ("SERIALIZABLE", "READ-UNCOMMITTED")
+#: the server's own words when a command has taken longer than max_statement_time
+TAKES_TOO_LONG = (
+    "SIGNAL SQLSTATE '70100' SET MYSQL_ERRNO = 1969, "
+    "MESSAGE_TEXT = 'Query execution was interrupted (max_statement_time exceeded)'"
+)
 #: what a client sends to clean up
 _CLEANS = (driver.ROLLBACK, driver.AUTOCOMMIT)
 
@@ -53,57 +62,70 @@ def gated(name: str) -> Callable[..., Any]:
         if name in (driver.COMMIT, driver.ROLLBACK) and not driver.inside(connection):
             with beside():
                 return plain(connection, *args, **keywords)
-        if error := beyond(text, bool(keywords.get("unbuffered", len(args) > 1 and args[1]))):
+        wishes = driver.wishes_autocommit(connection) if name == driver.AUTOCOMMIT else None
+        text = text_of(name, text, wishes)
+        unbuffered = bool(keywords.get("unbuffered", len(args) > 1 and args[1]))
+        server = server_of(run)
+        if error := beyond(text, unbuffered) or _inside(server, text) or _begins_to_ask(server, text):
             run.error = error
             raise pymysql.NotSupportedError(str(error))
-        wishes = driver.wishes_autocommit(connection) if name == driver.AUTOCOMMIT else None
-        op = describe(name, text, driver.inside(connection), wishes)
-        return _live(run, task, connection, op, lambda: plain(connection, *args, **keywords))
+        return _live(place, connection, name, text)
 
     return method
 
 
-def _live(run: Run, task: Task, connection: Any, op: Op, call: Callable[[], Any]) -> Any:
-    connection.explorer_op = op
+def _inside(server: MariaDBServer, text: str) -> Broken | None:
+    """Does the command use something in which the server's own clock decides, where no gate sees it?"""
+    found = server.clock_inside(text)
+    return Broken(f"{NO_CLOCK} (inside of {found}, in {text[:80]})", IN_THE_COMMAND) if found else None
+
+
+def _begins_to_ask(server: MariaDBServer, text: str) -> ClockDecides | None:
+    """Is this the first command in which the server's clock decides? Then all begins anew, with a virtual one."""
+    found = server.by_the_clock(text) and server.becomes_timed(text)
+    return ClockDecides("MariaDB") if found else None
+
+
+def _live(place: Here, connection: Any, name: str, text: str) -> Any:
+    """A thread executes a command."""
+    run, task, server = place.run, place.task, server_of(place.run)
+    session = session_of(connection)
+    seconds = sleeps(text)
+    if seconds is not None and (session.patience.statement or inf) <= seconds:
+        seconds, text = session.patience.statement, TAKES_TOO_LONG
+    if seconds is not None:  # in virtual time, with all that its session holds
+        run.wait(task, NOBODY, seconds, f"sleep in MariaDB {seconds:g} s")
+    op, text = describe(text, driver.inside(connection), server.by_the_clock(text)), without_sleep(text)
+    known = SqlCommand(session.who[1:], op, name, text, driver.commits_by_itself(connection))
+    event = run.arrives(task, known)
     try:
-        return execute(run, task, connection, op, call)
+        return run.live(task, execute(run, task, connection, event))
     except Halt:  # no thread may leave its session inside a transaction
-        server_of(run).end_sessions([connection])
+        server.clear(connection)
         raise
-    finally:
-        connection.explorer_op = None
 
 
 def send(connection: Any, command: int, sql: Any) -> Any:
-    """Inside a step: send the command, and stand still until its answer is there."""
+    """Everything that PyMySQL sends. What a step sends, it has sent already."""
+    if driver.has_asked(connection):
+        return None
     place = here()
     if place is None or place.run.ending:
         return driver.send(connection, command, sql)
-    op: Op | None = getattr(connection, "explorer_op", None)
-    if op is None:
-        place.run.error = Broken(NO_GATE.format(command), BY_EXECUTE)
-        halt(place.task)
-    text = sql.decode() if isinstance(sql, bytes) else str(sql)
-    driver.send(connection, command, waiting(text))
-    place.run.live(place.task, answered(place.run, place.task, connection, op))
-    session = session_of(connection)
-    if (
-        session.late and waiting(text, over=True) != text
-    ):  # it has waited for a name: ask again without waiting
-        driver.hear_out(connection)
-        session.late = False
-        driver.send(connection, command, waiting(text, over=True))
-    return None
+    place.run.error = Broken(NO_GATE.format(command), BY_EXECUTE)
+    return halt(place.task)
 
 
 def _known(run: Run, task: Task, connection: Any) -> None:
     """Name the connection by the thread that uses it, and by its place among the connections of this thread."""
-    if run.recorder:
-        run.recorder.opaque("MariaDB: each schedule is executed")
     if not hasattr(connection, "explorer_session"):
         with beside():
             connection.explorer_session = look(driver, connection)
+    server_of(run).answers.strict |= session_of(connection).isolation != "READ-COMMITTED"
+    server_of(run).answers.meets |= session_of(connection).isolation in MEETS
     sessions, used = task.worker.sessions.setdefault(NAME, {}), task.uses.setdefault(NAME, [])
+    if sessions.get(connection, task) is not task and run.recorder:
+        run.recorder.opaque("two threads use one session of MariaDB")
     sessions[connection] = task
     if connection not in used:
         used.append(connection)
@@ -112,7 +134,7 @@ def _known(run: Run, task: Task, connection: Any) -> None:
 
 def _unwind(place: Here, connection: Any, name: str, text: str) -> Any:
     """The run is over: only a client's own cleaning up passes, and that was done already."""
-    server_of(place.run).end_sessions([connection])
+    server_of(place.run).clear(connection)
     if name in _CLEANS or text.upper().startswith("ROLLBACK"):
         return None
     return halt(place.task)
@@ -125,6 +147,8 @@ def connect(connection: Any, *args: Any, **keywords: Any) -> Any:
     if place is not None and NAME not in place.run.servers:
         driver.connect(connection, *args, **keywords)
         return
+    if place is not None and place.run.recorder and hasattr(connection, "explorer_session"):
+        place.run.recorder.opaque("a connection to MariaDB was made again")
     with connecting(), beside():
         driver.connect(connection, *args, **keywords)
     made().add(driver.number(connection))
@@ -134,6 +158,8 @@ def close(connection: Any) -> None:
     """What its session held is free at once. The server would end the session at some later moment."""
     place = here()
     if place is not None and NAME in place.run.servers and hasattr(connection, "explorer_session"):
+        if place.run.recorder and session_of(connection).status(driver, connection).matters:
+            place.run.recorder.opaque("a session of MariaDB was closed that held something")
         server_of(place.run).end_sessions([connection])
     driver.close(connection)
 

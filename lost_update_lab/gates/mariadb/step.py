@@ -1,89 +1,181 @@
-"""One command to MariaDB as a step. Each is executed on the real server, in every schedule."""
+"""One command to MariaDB as a step: executed by a thread, replayed from the recording, or known with its answer."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Hashable
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 import pymysql
 
 from lost_update_lab.adapters import pymysql as driver
-from lost_update_lab.gates.mariadb.describe import lasts, named_patience, sets, shown, tells_patience
+from lost_update_lab.gates.mariadb.describe import NO_CLOCK, lasts, sets, shown, tells_patience
+from lost_update_lab.memo.recording import Recording
 from lost_update_lab.model.commands import Op
 from lost_update_lab.model.digest import digest
-from lost_update_lab.model.errors import Broken
-from lost_update_lab.model.workers import Standing, Task, halt
-from lost_update_lab.runs.run import Run
+from lost_update_lab.model.errors import BY_ANOTHER_CLOCK, Broken, Unknown
+from lost_update_lab.model.memoised_server import Who
+from lost_update_lab.model.workers import Standing, Task
 from lost_update_lab.schedule import pending
 from lost_update_lab.schedule.world import World
+from lost_update_lab.servers.mariadb import clock_words
 from lost_update_lab.servers.mariadb.locks import NEWS_WITHIN_MS
-from lost_update_lab.servers.mariadb.server import ENDS, NAME, MariaDBServer
+from lost_update_lab.servers.mariadb.memoised import GOES_ON, Answer, MemoisedMariaDB, Status, Wait
+from lost_update_lab.servers.mariadb.patience import STATEMENT, waiting
+from lost_update_lab.servers.mariadb.server import NAME, MariaDBServer
 from lost_update_lab.servers.mariadb.session import look_again, session_of
+from lost_update_lab.servers.mariadb.way import ENDS
 
-#: the errors of a command that was interrupted, and of one whose time to wait for a row is over
-_INTERRUPTED, _TIMED_OUT = 1317, 1205
+#: the errors of a command that was interrupted, of one that waited too long for a row, and of one that took too long
+_INTERRUPTED, _TIMED_OUT, _TOO_LONG = 1317, 1205, 1969
 _LOST = 2013
 
 
-def execute(run: Run, task: Task, connection: Any, op: Op, call: Callable[[], Any]) -> Any:
-    """Stand before `op`, then `call()` what sends it and reads the answer. Returns the result of the call."""
-    server = server_of(run)
-    session = session_of(connection)
-    run.live(task, pending.standing(run, task, op))
+@dataclass(slots=True)
+class SqlCommand:
+    """A command as it was recorded. `name`: the connection's, by its thread and its place among those of the thread.
+    `method`: PyMySQL's, which has sent it, and `text`: what that sends. `commits`: before this command, each one of the
+    session does so by itself."""
+
+    name: tuple[int, int]
+    op: Op
+    method: str
+    text: str
+    commits: bool
+
+    def same(self) -> Hashable:
+        return self.name, self.op.identity, self.op.text, self.method
+
+    def play(self, world: World, task: Task, recording: Recording) -> Standing:
+        sessions, used = task.worker.sessions.setdefault(NAME, {}), task.uses.setdefault(NAME, [])
+        if self.name[1] == len(used):
+            used.append(recording.connection(task.worker, NAME, lambda one: one not in sessions))
+        connection = used[self.name[1]]
+        if connection not in sessions and not driver.is_open(connection):
+            raise Unknown(task.worker.index)
+        sessions[connection] = task
+        session_of(connection).who = task.worker.index, *self.name
+        with suppress(pymysql.MySQLError):
+            yield from execute(world, task, connection, self)
+
+    def stand(self, world: World, task: Task) -> None:
+        who, server = (task.worker.index, *self.name), world.servers[NAME]
+        assert isinstance(server, MemoisedMariaDB)
+        task.worker.sessions.setdefault(NAME, {})[who] = task
+        server.uses(who, self.commits)
+        pending.stand(world, task, self.op)
+
+    def turn(self, world: World, task: Task, recording: Recording) -> None:
+        who, server, op = (task.worker.index, *self.name), world.servers[NAME], self.op
+        assert isinstance(server, MemoisedMariaDB)
+        before = server.session(who)
+        if before.waits:
+            task.history.meets(who, server.contents())
+        else:
+            _meets(task, server, who, before, op)
+            if lasts(op.text):
+                server.holds_now(who, digest(before.holds, op.identity))
+        answer = server.answer(who, op)
+        if isinstance(answer, Wait):
+            task.history.meets(who, server.contents())
+            task.session, task.expire = who, too_late
+            pending.block(world, task, answer.seconds, answer.in_vain)
+            return
+        if lasts(op.text):
+            server.holds_now(who, answer.status.holds)
+        if not (answer.status.inside or answer.status.holds):
+            task.history.is_out(who)
+        _tell(world, task, op, answer.reply, answer.shown)
+        if task.loses_reply and not answer.failed:
+            server.end_sessions([who])
+            server.cut(who)
+            _lose(world, task, who)
+
+
+def execute(world: World, task: Task, connection: Any, command: SqlCommand) -> Standing:
+    """Stand before the command, then send it and read the answer. Returns what PyMySQL's method does."""
+    server, session, op = server_of(world), session_of(connection), command.op
+    yield from pending.standing(world, task, op)
     server.changed |= not op.reads  # a counter moves on even if the insert is never committed
-    _meets(task, server, connection, op)
+    status = session.status(driver, connection)
+    _meets(task, server, session.who, status, op)
     if lasts(op.text):  # it may get it at any time
-        server.note(connection, digest(session.holds, op.identity))
+        server.holds_now(connection, digest(session.holds, op.identity))
+    server.tell_time(connection)
+    server.asks(connection, op, status)
     try:
-        found = call()
+        yield from _sent(world, task, connection, command)
+        found = driver.heard(connection, command.method)
     except pymysql.MySQLError as raised:
         error = _as_it_would_be(session.late, raised)
-        session.busy = session.late = False
+        session.busy, session.late = False, ""
         driver.look(connection)
         told = f"{type(error).__name__}: {', '.join(map(str, error.args))}"
-        _after(task, server, connection, op, told.encode())
-        _tell(run, task, op, told.encode(), told)
+        _after(task, server, connection, op, told.encode(), told, failed=True)
+        _tell(world, task, op, told.encode(), told)
         raise error from None
-    session.busy = session.late = False
+    session.busy, session.late = False, ""
     answer = driver.answer(connection)
     if not driver.commits_by_itself(connection):
         driver.look(connection)
-    reply = repr(answer).encode()
-    _after(task, server, connection, op, reply)
-    _tell(run, task, op, reply, shown(op.text, answer))
+    reply = repr((answer, found)).encode()
+    _after(task, server, connection, op, reply, shown(op.text, answer))
+    _tell(world, task, op, reply, shown(op.text, answer))
     if task.loses_reply:
-        _lose(run, task, server, connection)
+        server.end_sessions([connection])
+        session.cut = driver.take_away(connection)
+        _lose(world, task, session.who)
+        raise pymysql.OperationalError(_LOST, "Lost connection to MySQL server during query")
     return found
 
 
-def answered(world: World, task: Task, connection: Any, op: Op) -> Standing:
-    """The command was sent. Ends when its answer is there. If none comes, the server is asked whether it waits.
-    If no other session is inside a transaction, or holds a lock, nothing could block it."""
+def _sent(world: World, task: Task, connection: Any, command: SqlCommand) -> Standing:
+    """Send it. Ends when the answer is there."""
+    session, text = session_of(connection), clock_words.virtual(command.text)
+    driver.ask(connection, waiting(text))
+    session.busy, session.asks = True, command.text
+    yield from _answered(world, task, connection, command.op)
+    if session.late not in ("", STATEMENT) and waiting(text, over=True) != waiting(text):
+        driver.hear_out(connection)  # it has waited for a name: ask again without waiting
+        session.late = ""
+        driver.ask(connection, waiting(text, over=True))
+
+
+def _answered(world: World, task: Task, connection: Any, op: Op) -> Standing:
+    """If no answer comes, the server is asked whether the command waits. If no other session is inside a transaction,
+    or holds a lock, nothing could block it."""
     server, session = server_of(world), session_of(connection)
-    session.busy, session.asks = True, op.text
     others = [s for w in world.workers for s in w.sessions.get(NAME, ()) if s is not connection]
     patience = NEWS_WITHIN_MS if server.holds(others) else None
     while not driver.has_answered(connection, patience):
-        try:
-            waits_for = "" if session.late else server.waits_for(connection, op)
-        except Broken as broken:
-            world.error = broken
-            halt(task)
-        if not waits_for:
+        kind = "" if session.late else server.waits_for(connection, op)
+        if not kind:
             patience = min(2 * (patience or NEWS_WITHIN_MS), 100)  # a busy machine: it will come
             continue
-        task.session = connection
-
-        def expire() -> None:
-            session.late = True
-            server.interrupt(connection)
-
-        task.expire = expire
+        if clock_words.goes_on(op.text):
+            raise Broken(f"{NO_CLOCK} (SYSDATE() after a wait, in {op.text[:80]})", BY_ANOTHER_CLOCK)
+        wait = session.patience.wait(kind, op.text, session.usual)
+        server.waits(connection, op, wait)
+        task.session, task.expire = connection, too_late
         task.history.meets(session.who, server.contents())
-        seconds = session.patience if waits_for == "rows" else named_patience(op.text)
-        yield from pending.blocked(world, task, seconds)
+        yield from pending.blocked(world, task, wait.seconds, wait.in_vain)
         task.history.meets(session.who, server.contents())
+        server.goes_on(connection)
+        server.asks(
+            connection,
+            op,
+            session.status(driver, connection)._replace(waits=wait, late=session.late),
+            GOES_ON,
+        )
         patience = NEWS_WITHIN_MS
+
+
+def too_late(world: World, task: Task) -> None:
+    """The time that its command may wait is over."""
+    server = world.servers[NAME]
+    assert isinstance(server, MariaDBServer | MemoisedMariaDB)
+    server.too_late(task.session)
 
 
 def server_of(world: World) -> MariaDBServer:
@@ -92,38 +184,48 @@ def server_of(world: World) -> MariaDBServer:
     return server
 
 
-def _meets(task: Task, server: MariaDBServer, connection: Any, op: Op) -> None:
+def _meets(task: Task, server: MariaDBServer | MemoisedMariaDB, who: Who, status: Status, op: Op) -> None:
     """What is committed decides what a command reads, writes or locks, and what its transaction sees from then on."""
-    if op.local or op.text in ENDS or not driver.is_open(connection):
+    if op.local or op.text in ENDS or status.cut:
         return
-    if driver.inside(connection) or not driver.commits_by_itself(connection) or lasts(op.text):
-        task.history.meets(session_of(connection).who, server.contents(), server.hidden(), op.identity)
+    if status.inside or not status.commits or lasts(op.text):
+        asked = server.clock.asked(op, who).identity
+        task.history.meets(who, server.contents(), server.hidden(), asked)
 
 
-def _as_it_would_be(late: bool, raised: pymysql.MySQLError) -> pymysql.MySQLError:
+def _as_it_would_be(late: str, raised: pymysql.MySQLError) -> pymysql.MySQLError:
     """The scheduler has interrupted the command because its time was over. That has the effect of the time-out: it
     undoes this one statement."""
-    if late and raised.args and raised.args[0] == _INTERRUPTED:
-        return pymysql.OperationalError(_TIMED_OUT, "Lock wait timeout exceeded; try restarting transaction")
-    return raised
+    if not late or not raised.args or raised.args[0] != _INTERRUPTED:
+        return raised
+    if late == STATEMENT:
+        return pymysql.OperationalError(
+            _TOO_LONG, "Query execution was interrupted (max_statement_time exceeded)"
+        )
+    return pymysql.OperationalError(_TIMED_OUT, "Lock wait timeout exceeded; try restarting transaction")
 
 
-def _after(task: Task, server: MariaDBServer, connection: Any, op: Op, reply: bytes) -> None:
+def _after(
+    task: Task, server: MariaDBServer, connection: Any, op: Op, reply: bytes, told: str, failed: bool = False
+) -> None:
     session = session_of(connection)
     server.ask_again()  # an error, too, frees what its transaction held
-    if not driver.is_open(connection):
+    touched = False
+    if driver.is_open(connection):
+        inside = driver.inside(connection)
+        session.changed |= sets(op.text)
+        if tells_patience(op.text):
+            session.asks = op.text
+            look_again(driver, connection)
+        if lasts(op.text):
+            server.holds_now(connection, digest(session.holds, op.identity, reply))
+        touched = not op.reads and not (inside and _only_rows(op.text))
+    status = session.status(driver, connection)
+    if not status.inside and not status.holds:
         task.history.is_out(session.who)
-        return
-    inside = driver.inside(connection)
-    session.changed |= sets(op.text)
-    if tells_patience(op.text):
-        look_again(driver, connection)
-    if lasts(op.text):
-        server.note(connection, digest(session.holds, op.identity, reply))
-    if not inside and not session.holds:
-        task.history.is_out(session.who)
-    if not op.reads and not (inside and _only_rows(op.text)):
+    if touched:
         server.touched()
+    server.learn(connection, op, Answer(reply, told, failed, server.held, touched, status))
 
 
 def _only_rows(text: str) -> bool:
@@ -131,18 +233,15 @@ def _only_rows(text: str) -> bool:
     return text.lstrip()[:6].upper() in ("INSERT", "UPDATE", "DELETE", "SELECT")
 
 
-def _tell(run: Run, task: Task, op: Op, reply: bytes, told: str) -> None:
+def _tell(world: World, task: Task, op: Op, reply: bytes, told: str) -> None:
     task.history.add(op.identity, reply)
-    pending.tell(run, task, op, told)
-    pending.hear(run, task, reply)
+    task.timed |= op.timed
+    pending.tell(world, task, op, told)
+    pending.hear(world, task, reply)
 
 
-def _lose(run: Run, task: Task, server: MariaDBServer, connection: Any) -> None:
-    server.end_sessions([connection])
-    session = session_of(connection)
-    session.cut = driver.take_away(connection)
-    task.history.is_out(session.who)
-    run.record(task.worker.name, task.name, "lost-reply", "the reply is lost", "connection lost")
+def _lose(world: World, task: Task, who: Who) -> None:
+    task.history.is_out(who)
+    world.record(task.worker.name, task.name, "lost-reply", "the reply is lost", "connection lost")
     task.history.add(b"lost")
-    pending.hear(run, task, "lost")
-    raise pymysql.OperationalError(_LOST, "Lost connection to MySQL server during query")
+    pending.hear(world, task, "lost")

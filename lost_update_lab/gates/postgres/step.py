@@ -248,7 +248,7 @@ def _drive(
                 _note_waits(world, connection, op, lifted)
                 task.history.meets(connection.explorer_who, server.contents())
                 seconds, limit = lifted.left(world.now - sent)
-                task.expire = partial(_too_late, world, task, server, limit)
+                task.expire = partial(_too_late, server=server, limit=limit)
                 yield from pending.blocked(world, task, seconds, in_vain=seconds is not None)
                 task.history.meets(connection.explorer_who, server.contents())
                 _note_goes_on(world, connection, op)

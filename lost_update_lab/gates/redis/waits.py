@@ -37,7 +37,7 @@ def until_readable(
     over: list[bool] = []
     subscription = gated.op is None
 
-    def expire() -> None:
+    def expire(world: World, task: Task) -> None:
         if subscription:
             over.append(True)
             world.wake(task, world.now)

@@ -6,36 +6,48 @@ import re
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
+from lost_update_lab.model.bounds import EPOCH, SECOND
 from lost_update_lab.model.commands import Op
-from lost_update_lab.model.digest import digest
 from lost_update_lab.model.errors import Broken
-from lost_update_lab.model.memoised_server import MemoisedServer
 from lost_update_lab.model.server_defaults import Plain
 from lost_update_lab.model.workers import Task
-from lost_update_lab.servers.mariadb import locks
+from lost_update_lab.servers.mariadb import clock_words, deadlines, locks
 from lost_update_lab.servers.mariadb.bypass import BypassDetector, made
+from lost_update_lab.servers.mariadb.memoised import (
+    Answer,
+    Answers,
+    Held,
+    Kept,
+    MemoisedMariaDB,
+    Status,
+    Wait,
+    look_at_isolation,
+    undisturbed,
+)
 from lost_update_lab.servers.mariadb.session import Driver, ended, session_of
+from lost_update_lab.servers.mariadb.unseen import Hidden
+from lost_update_lab.servers.mariadb.way import ENDS
 from lost_update_lab.snapshot.mariadb import MariaDBSnapshot, Rows
 
 NAME = "mariadb"
-ENDS = frozenset({"COMMIT", "ROLLBACK"})
 NO_TABLES = "the explorer sees locks of rows and of names, and none of whole tables (LOCK TABLES, DDL)"
 BY_ROWS = "lock a row, or a name (GET_LOCK)"
-#: under these isolation levels a plain SELECT meets what others have not committed
-_MEETS = re.compile(r"SERIALIZABLE|UNCOMMITTED", re.IGNORECASE)
-_DRAWS = re.compile(
+_UNCOUNTED = re.compile(
     r"\s*(?:UPDATE|DELETE|SELECT|COMMIT|ROLLBACK|SET|BEGIN|START|SAVEPOINT|RELEASE)\b", re.IGNORECASE
 )
-#: one version of the contents: the part that makes a state, all of them, and the rows that ever existed
-_Look = tuple[bytes, bytes, Collection[str]]
+#: how many seconds the server's time zone is ahead of UTC
+_ZONE = "SELECT TIMESTAMPDIFF(SECOND, UTC_TIMESTAMP(), NOW())"
+#: whether its SYSDATE() goes by the session's clock (--sysdate-is-now)
+_SYSDATE = ("SET SESSION timestamp = 1", "SELECT SYSDATE() = NOW()", "SET SESSION timestamp = DEFAULT")
 
 
-class MariaDBServer(Plain):
+class MariaDBServer(Kept, Plain):
     """`connect`: makes a connection of the explorer's own to the database. `driver`: how to talk past the gates.
     `left_out`: columns that make no state, such as times of day. `besides`: tables that no schedule writes."""
 
     name = NAME
     lags = learns = False
+    virtual_by = "each session's timestamp"
 
     def __init__(
         self,
@@ -46,16 +58,20 @@ class MariaDBServer(Plain):
     ) -> None:
         self._connect, self.driver, self._left_out = connect, driver, frozenset(left_out)
         self.admin, self._holder = self._mine(), self._mine()
-        self.snapshot = MariaDBSnapshot(self.ask, self._held, besides)
+        self.snapshot = MariaDBSnapshot(self.ask, self._held_by_it, besides)
         self._bypass = BypassDetector(self.ask, self._next_number)
-        self._seen: dict[int, _Look] = {}
-        self.version, self.strict = 0, False
+        self._hidden, self._zone = Hidden(self.ask), int(self.ask(_ZONE)[0][0])
+        self._sysdate_is_now = bool([self.ask(each) for each in _SYSDATE][1][0][0])
+        self._seen: dict[int, Held] = {}
+        self.version = 0
         self._ask = self.changed = True
         self._written: set[str] = set()
-        #: how numbers were drawn from counters
-        self._numbers = b""
-        #: what sessions hold beyond their transactions, by how they came to hold it
-        self._held_by: dict[Any, bytes] = {}
+        #: commands that wait, and those of them whose answers are there
+        self._waiting: dict[Any, tuple[str, Wait]] = {}
+        self._free: set[Any] = set()
+        self.timed, self.digits = False, frozenset[int]()
+        self.answers = Answers()
+        self.begin_kept(False)
 
     def _mine(self) -> Any:
         connection = self._connect()
@@ -79,13 +95,14 @@ class MariaDBServer(Plain):
         """One round trip beside the gates."""
         return self.driver.run(self.admin, text)
 
-    def _held(self, text: str) -> tuple[tuple[Any, ...], ...]:
+    def _held_by_it(self, text: str) -> tuple[tuple[Any, ...], ...]:
         return self.driver.run(self._holder, text)
 
     def begin(self, known: int = -1) -> None:
-        self._seen = {version: look for version, look in self._seen.items() if version <= known}
+        self._seen = {version: held for version, held in self._seen.items() if version <= known}
         self.version, self._ask, self.changed = 0, True, False
-        self._numbers, self._held_by = b"", {}
+        self._waiting, self._free = {}, set()
+        self.begin_kept(self.timed)
         self._look()
 
     def restore(self) -> None:
@@ -96,45 +113,40 @@ class MariaDBServer(Plain):
     # -- what it holds ------------------------------------------------------------------------------------------
 
     def touched(self) -> None:
+        """What was released works on by itself, and may commit: the look is one at what it has left."""
+        self._settle()
         self.version, self.changed = self.version + 1, True
         self._look()  # now: a row that is soon deleted leaves its traces in the indexes
 
     def before_step(self, op: Op) -> None:
-        self.strict |= bool(_MEETS.search(op.text))
-        if op.reads:
-            return
-        named = self.snapshot.named_in(op.text) if op.text not in ENDS else set()
-        self._written |= named
-        if not _DRAWS.match(op.text) and any(self.snapshot.tables[name].numbers for name in named):
-            self._numbers = digest(self._numbers, op.identity)
+        look_at_isolation(self.answers, op)
+        if not op.reads and op.text not in ENDS:
+            self._written |= self.snapshot.named_in(op.text)
+
+    def draws(self, op: Op) -> bool:
+        """Does it draw a number from a counter?"""
+        if op.reads or op.text in ENDS or _UNCOUNTED.match(op.text):
+            return False
+        return self.snapshot.draws(self.snapshot.named_in(op.text))
 
     def ask_again(self) -> None:
         """A command has ended, so others may be free."""
         self._ask = True
 
-    def contents(self) -> bytes:
-        return self._look()[0]
+    @property
+    def held(self) -> Held:
+        return self._look()
 
-    def traces(self) -> bytes:
-        return self._look()[1]
-
-    def hidden(self) -> bytes:
-        """Rows that existed and are gone: gap locks begin and end at them. The number that is drawn next. What is held
-        beyond transactions."""
-        now, ever = self._look()[0], self._look()[2]
-        held = sorted((who, by) for who, by in self._held_by.items())
-        if len(ever) == now.count(b"\n") and not self._numbers and not held:
-            return b""
-        return digest(repr(sorted(ever)).encode(), self._numbers, repr(held).encode())
-
-    def _look(self) -> _Look:
+    def _look(self) -> Held:
         """Look once for each version."""
         if self.version not in self._seen:
             rows = self.snapshot.rows()
             lines = self._lines(rows)
-            before = self._seen[self.version - 1][2] if self.version - 1 in self._seen else frozenset[str]()
+            before = self._seen[self.version - 1].ever if self.version - 1 in self._seen else frozenset[str]()
             contents = "".join(f"{line}\n" for line in lines).encode()
-            self._seen[self.version] = contents, repr(rows).encode(), frozenset(before) | set(lines)
+            names = {name: table.columns for name, table in self.snapshot.tables.items()}
+            ends = deadlines.ends(rows, names, self._zone, self.digits) if self.timed else ()
+            self._seen[self.version] = Held(contents, repr(rows).encode(), before | set(lines), ends)
         return self._seen[self.version]
 
     def _lines(self, rows: Rows) -> list[str]:
@@ -145,8 +157,41 @@ class MariaDBServer(Plain):
             lines += [f"{name} {[row[place] for place in kept]!r}" for row in of_table]
         return lines
 
-    def memoised(self) -> MemoisedServer:
-        return MemoisedServer(self.contents(), {}, self.traces())  # never asked: each schedule is executed
+    def memoised(self) -> MemoisedMariaDB:
+        """The memoised server, as this server is now: no session is inside a transaction."""
+        return MemoisedMariaDB(self.name, self.answers, self.held, self.clock, self.draws)
+
+    # -- its clock ----------------------------------------------------------------------------------------------
+
+    def by_the_clock(self, text: str) -> bool:
+        """Does the server's clock count in this command? Once it has decided something, each written time does."""
+        inside = self._hidden.clocks_in(text)
+        if self.timed:
+            return clock_words.asks(text) or bool(inside)
+        return clock_words.decides(text) or any(map(clock_words.decides, inside))
+
+    def clock_inside(self, text: str) -> str:
+        """What a view, a routine or a trigger in this command says that goes by the server's own clock. "": nothing."""
+        asks = any(map(clock_words.goes_on, self._hidden.clocks_in(text)))
+        return "SYSDATE()" if asks and not self._sysdate_is_now else ""
+
+    def becomes_timed(self, text: str) -> bool:
+        """Is this the first command in which the clock decides, or one that asks for a finer time? From the next run on
+        its time is a part of each state, and what the server has answered so far does not count."""
+        shown = clock_words.digits(text).union(*map(clock_words.digits, self._hidden.clocks_in(text)))
+        if self.timed and shown <= self.digits:
+            return False
+        self.timed, self.digits = True, self.digits | shown
+        self.answers = Answers()
+        self._seen.clear()
+        return True
+
+    def tell_time(self, connection: Any) -> None:
+        """Tell the session what its next command's NOW() is."""
+        session = session_of(connection)
+        if session.told != self.clock.shows and self.driver.is_open(connection):
+            session.told = self.clock.shows
+            self.driver.run(connection, f"SET SESSION timestamp = {EPOCH + session.told / SECOND:.6f}")
 
     # -- which command is blocked -------------------------------------------------------------------------------
 
@@ -159,12 +204,53 @@ class MariaDBServer(Plain):
             raise Broken(f"{state[0][0]} ({op.text[:80]}): {NO_TABLES}", BY_ROWS)
         return found
 
+    def asks(self, connection: Any, op: Op, status: Status, *how: object) -> None:
+        """A command is about to be sent, or to go on after a wait. Note what its answer depends on."""
+        session = session_of(connection)
+        session.asked, session.timed = self.question(session.who, op, status, *how)
+        session.found = self.held.found
+
+    def learn(self, connection: Any, op: Op, answer: Answer) -> None:
+        """It was answered."""
+        session, status = session_of(connection), answer.status
+        inside = bool(status.inside or status.holds)
+        self.went(session.who, session.timed, session.found, answer.reply, inside, self.draws(op))
+        if self.learns and session.asked:
+            self.answers.known[session.asked] = answer
+
+    def waits(self, connection: Any, op: Op, wait: Wait) -> None:
+        session = session_of(connection)
+        self._waiting[connection], self._ask = (op.text, wait), True
+        self.way.waits(session.found, session.who, session.timed, self.draws(op))
+        if self.learns and session.asked:
+            self.answers.known[session.asked] = wait
+
+    def too_late(self, connection: Any) -> None:
+        """The time that its command may wait is over."""
+        session_of(connection).late = self._waiting[connection][1].limit
+        self.interrupt(connection)
+        self.way.late(self.held.found, session_of(connection).who)
+
+    def goes_on(self, connection: Any) -> None:
+        self._waiting.pop(connection, None)
+        self._free.discard(connection)
+
     def freed(self, waiting: Sequence[Task]) -> list[Task]:
-        if not self._ask:
-            return []
+        self._settle()
+        found = [task for task in waiting if task.session in self._free]
+        if len(found) > 1:  # they may have raced for the next row
+            self.way.known = False
+        if self.learns and (place := self.way.place(self.held.found, self.answers.strict)):
+            self.answers.free[place] = tuple(session_of(task.session).who for task in found)
+        return found
+
+    def _settle(self) -> None:
+        """Of the commands that wait, find those that have ended."""
+        if not (self._ask and self._waiting):
+            return
         self._ask = False
-        of = {task: (self.driver.number(task.session), task.op.text) for task in waiting if task.op}
-        return locks.settle(of, self.ask, lambda task, ms: self.driver.has_answered(task.session, ms))
+        of = {each: (self.driver.number(each), text) for each, (text, _) in self._waiting.items()}
+        self._free = set(locks.settle(of, self.ask, self.driver.has_answered))
 
     def interrupt(self, connection: Any) -> None:
         """End the waiting command, and nothing else of the session. If the command is no longer blocked, hear it out:
@@ -173,27 +259,32 @@ class MariaDBServer(Plain):
         while not self.driver.has_answered(connection, 0):
             if locks.waits_for(self.ask, number, text) or self.ask(locks.TABLES.format(number)):
                 self.ask(f"KILL QUERY {number}")
-                break
+                while not self.driver.has_answered(connection, 1000):
+                    pass  # for a moment it still looks as if it waited
             self.driver.has_answered(connection, locks.NEWS_WITHIN_MS)
         self._ask = True
 
     # -- sessions -----------------------------------------------------------------------------------------------
 
-    def note(self, connection: Any, holds: bytes) -> None:
-        """A command has ended. `holds`: how the session came to hold what it holds beyond its transactions."""
+    def holds_now(self, connection: Any, holds: bytes) -> None:
+        """A command has ended that may have taken a lock beyond its transaction."""
         session_of(connection).holds = holds
-        self._held_by[session_of(connection).who] = holds
+        self.note(session_of(connection).who, holds)
 
     def end_sessions(self, sessions: Sequence[Any], cut: bool = False) -> None:
         """Do to each session what its end would do: roll back, drop its locks."""
         for connection in sessions:
-            if ended(self.driver, connection, self.interrupt):
-                self._held_by.pop(session_of(connection).who, None)
-                self._ask = True
+            self.clear(connection)
+            self.has_ended(session_of(connection).who)
+
+    def clear(self, connection: Any) -> None:
+        """The same on the server. What is kept of the schedule, for its last state, stays."""
+        if ended(self.driver, connection, self.interrupt):
+            self._ask = True
+        self.goes_on(connection)
 
     def undisturbed(self, op: Op, own: Sequence[Any], others: Sequence[Any]) -> bool:
-        """A plain SELECT reads what is committed, whenever the snapshot of its transaction was taken."""
-        return (op.reads and not self.strict) or op.text in ENDS or not self.holds(others)
+        return undisturbed(self.answers, op, self.holds(others))
 
     def holds(self, sessions: Sequence[Any]) -> bool:
         live = [each for each in sessions if self.driver.is_open(each)]
@@ -201,7 +292,8 @@ class MariaDBServer(Plain):
 
     def settle(self, sessions: Sequence[Any]) -> None:
         """After each run: every session is as it was when it was made."""
-        self.end_sessions(sessions)
+        for connection in sessions:
+            self.clear(connection)
         for connection in sessions:
             session_of(connection).mend(self.driver, connection)
 

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
+
+from lost_update_lab.servers.mariadb.memoised import Status, Wait
+from lost_update_lab.servers.mariadb.patience import (
+    FOR_EVER,
+    NAME,
+    ROWS,
+    STATEMENT,
+    named_patience,
+    row_patience,
+)
 
 #: what was set in this session, and differs from the server's default
 SETTINGS = """
@@ -13,9 +23,7 @@ WHERE variable_scope = 'SESSION' AND read_only = 'NO' AND session_value <> globa
 AND variable_name NOT IN ('TIMESTAMP', 'RAND_SEED1', 'RAND_SEED2', 'INSERT_ID', 'LAST_INSERT_ID', 'IDENTITY',
     'PSEUDO_THREAD_ID', 'PSEUDO_SLAVE_MODE', 'GTID_SEQ_NO', 'GTID_DOMAIN_ID', 'SERVER_ID', 'SQL_LOG_BIN')
 """
-PATIENCE = "SELECT @@SESSION.innodb_lock_wait_timeout"
-#: s; in real time a command waits for a lock until the scheduler says that its time is over
-FOR_EVER = 86_400
+PATIENCE = "SELECT @@SESSION.innodb_lock_wait_timeout, @@SESSION.max_statement_time, @@SESSION.tx_isolation"
 #: s; waits longer than this never end, as far as a schedule is concerned
 _LONGEST = 1_000_000
 
@@ -37,20 +45,45 @@ class Driver(Protocol):
     def give_back(self, connection: Any, kept: tuple[Any, ...]) -> None: ...
 
 
+class Patience(NamedTuple):
+    """In s; None: for ever. `rows`: how long a command waits for a row (innodb_lock_wait_timeout). `statement`: how
+    long it may take (max_statement_time)."""
+
+    rows: float | None = None
+    statement: float | None = None
+
+    def wait(self, kind: str, text: str, usual: Patience) -> Wait:
+        """How long this command may wait for "rows", or a "name"."""
+        given = named_patience(text) if kind == NAME else row_patience(text)
+        seconds = given if kind == NAME or given is not None else self.rows
+        limit = kind
+        if self.statement is not None and (seconds is None or self.statement < seconds):
+            seconds, limit = self.statement, STATEMENT
+        in_vain = seconds is not None and (given is not None or self != usual)
+        return Wait(kind, seconds, limit, in_vain)
+
+
 @dataclass(slots=True)
 class Session:
     """`settings`: statements that make a new session like this one. `autocommit`: as it was when first seen."""
 
     settings: tuple[str, ...]
     autocommit: bool
-    #: how many s a command waits for a row, by default and now; None: for ever
-    usual_patience: float | None
-    patience: float | None
+    isolation: str
+    #: how long a command waits, and takes, by default and now
+    usual: Patience
+    patience: Patience
     who: Any = None
-    #: a command was sent and its answer not read yet; `asks`: which command; `late`: its time was over
+    #: what its clock shows, in µs since the start of the schedule; None: the time of day
+    told: int | None = None
+    #: a command was sent and its answer not read yet; `asks`: which command; `late`: what ended its wait
     busy: bool = False
     asks: str = ""
-    late: bool = False
+    late: str = ""
+    #: what the answer to it depends on (None: it is not known), the command with its times, and what the tables held
+    asked: bytes | None = None
+    timed: Any = None
+    found: bytes = b""
     #: how it came to hold what it holds beyond its transactions
     holds: bytes = b""
     #: a setting was changed that outlasts the run
@@ -67,15 +100,21 @@ class Session:
             return
         if self.changed:
             driver.begin_again(connection)
-            for statement in (*self.settings, _waits(self.usual_patience)):
+            for statement in (*self.settings, *_waits(self.usual)):
                 driver.run(connection, statement)
+            self.told = None
         if driver.commits_by_itself(connection) is not self.autocommit:
             driver.run(connection, f"SET autocommit = {self.autocommit:d}")
         driver.wish_autocommit(connection, self.autocommit)
         if driver.inside(connection):
             raise RuntimeError(f"session {driver.number(connection)} is left inside a transaction")
-        self.changed = self.late = False
-        self.patience = self.usual_patience
+        self.changed, self.late, self.patience = False, "", self.usual
+
+    def status(self, driver: Driver, connection: Any) -> Status:
+        """Its status, as the memoised server keeps it."""
+        if self.cut or not driver.is_open(connection):
+            return Status(cut=True)
+        return Status(driver.inside(connection), driver.commits_by_itself(connection), self.holds)
 
 
 def session_of(connection: Any) -> Session:
@@ -86,16 +125,22 @@ def session_of(connection: Any) -> Session:
 def look(driver: Driver, connection: Any) -> Session:
     """Look at a connection that is seen for the first time. In real time it waits for ever from now on."""
     settings = tuple(_setting(*row) for row in driver.run(connection, SETTINGS))
-    patience = _patience(driver, connection)
-    driver.run(connection, _waits(patience))
-    return Session(settings, driver.commits_by_itself(connection), patience, patience)
+    patience, isolation = _patience(driver, connection)
+    for statement in _waits(patience):
+        driver.run(connection, statement)
+    return Session(settings, driver.commits_by_itself(connection), isolation, patience, patience)
 
 
 def look_again(driver: Driver, connection: Any) -> None:
-    """The session was told how long to wait for a row."""
+    """The session was told how long its commands may wait, or take."""
     session = session_of(connection)
-    session.patience = _patience(driver, connection)
-    driver.run(connection, _waits(session.patience))
+    found, _ = _patience(driver, connection)
+    asked = session.asks.lower()  # what it was not told still is what was lifted
+    rows = found.rows if ROWS in asked else session.patience.rows
+    statement = found.statement if STATEMENT in asked else session.patience.statement
+    session.patience = Patience(rows, statement)
+    for each in _waits(session.patience):
+        driver.run(connection, each)
 
 
 def ended(driver: Driver, connection: Any, interrupt: Callable[[Any], None]) -> bool:
@@ -117,14 +162,16 @@ def ended(driver: Driver, connection: Any, interrupt: Callable[[Any], None]) -> 
     return inside or held
 
 
-def _patience(driver: Driver, connection: Any) -> float | None:
-    seconds = float(driver.run(connection, PATIENCE)[0][0])
-    return None if seconds > _LONGEST else seconds
+def _patience(driver: Driver, connection: Any) -> tuple[Patience, str]:
+    """Also the isolation level."""
+    rows, statement, isolation = driver.run(connection, PATIENCE)[0]
+    return Patience(None if float(rows) > _LONGEST else float(rows), float(statement) or None), str(isolation)
 
 
-def _waits(patience: float | None) -> str:
+def _waits(patience: Patience) -> tuple[str, ...]:
     """A session that never waits still does not."""
-    return f"SET SESSION innodb_lock_wait_timeout = {0 if patience == 0 else FOR_EVER}"
+    lifted = f"SET SESSION {ROWS} = {0 if patience.rows == 0 else FOR_EVER}"
+    return (lifted, f"SET SESSION {STATEMENT} = 0") if patience.statement else (lifted,)
 
 
 def _setting(name: str, value: str, kind: str) -> str:

@@ -13,6 +13,8 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
+from lost_update_lab.servers.stamps import is_stamp, writes
+
 #: SQL's own words, which are called without brackets; in each, the type to which a precision belongs
 _TYPES = {
     "current_timestamp": "timestamptz",
@@ -30,16 +32,6 @@ _FUNCTION = (
 )
 _WORD = rf"(?P<word>{'|'.join(_TYPES)})\b(?P<precision>\s*\(\s*\d\s*\))?"
 _ASKS = re.compile(rf"{_QUOTED}|(?<![\w.])(?:{_FUNCTION}|{_WORD})", re.IGNORECASE | re.DOTALL)
-
-#: before, and after, a time that is only written down
-_BEFORE, _AFTER = (
-    re.compile(r"(?:[,(]|(?<![<>!])=)\s*$"),
-    re.compile(r"\s*(?:\(\s*\))?\s*(?:[,;)]|$|FROM\b|WHERE\b)", re.I),
-)
-_CLAUSE = re.compile(r"\b(?:WHERE|HAVING|WHEN|RETURNING|INSERT|SET|SELECT|VALUES)\b", re.IGNORECASE)
-_WRITES = re.compile(r"\b(?:INSERT|UPDATE|MERGE)\b", re.IGNORECASE)
-#: the clause in which a time decides, or is told
-_DECIDES = frozenset({"WHERE", "HAVING", "WHEN", "RETURNING"})
 
 #: sleeps, and nothing else: the seconds as a number, or as a parameter
 _SLEEP = re.compile(
@@ -66,17 +58,7 @@ def asks(text: str) -> bool:
 def decides(text: str) -> bool:
     """Is the clock compared with something, reckoned with, or told to the client? If not, it is only written down."""
     found = [each for each in _ASKS.finditer(text) if _is_clock(each)]
-    writes = bool(_WRITES.search(text))
-    return any(not (writes and _is_stamp(text, *each.span())) for each in found)
-
-
-def _is_stamp(text: str, begin: int, end: int) -> bool:
-    """Stands the time alone where a value is written?"""
-    if text[:begin].rstrip().endswith(":="):  # a variable of PL/pgSQL
-        return True
-    clauses = _CLAUSE.findall(text, 0, begin)
-    alone = bool(_BEFORE.search(text[:begin]) and _AFTER.match(text, end))
-    return alone and bool(clauses) and clauses[-1].upper() not in _DECIDES
+    return any(not (writes(text) and is_stamp(text, *each.span())) for each in found)
 
 
 @lru_cache(maxsize=1 << 12)

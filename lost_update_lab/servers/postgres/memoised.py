@@ -13,8 +13,8 @@ from lost_update_lab.model.commands import Op
 from lost_update_lab.model.errors import Unanswered
 from lost_update_lab.model.memoised_server import MemoisedServer, Who
 from lost_update_lab.model.workers import Task
-from lost_update_lab.servers.postgres.clock import Clock
-from lost_update_lab.servers.postgres.deadlines import Ends
+from lost_update_lab.servers.clock import Clock
+from lost_update_lab.servers.deadlines import Ends
 from lost_update_lab.servers.postgres.transactions import ENDS, USUAL, Way, changes_nothing, draws_number
 
 

@@ -14,10 +14,10 @@ from lost_update_lab.model.commands import Op
 from lost_update_lab.model.memoised_server import Who
 from lost_update_lab.model.server_defaults import Plain
 from lost_update_lab.model.workers import Task
+from lost_update_lab.servers.clock import Clock
+from lost_update_lab.servers.deadlines import Ends
 from lost_update_lab.servers.postgres import deadlines, limits
 from lost_update_lab.servers.postgres.bypass import BypassDetector
-from lost_update_lab.servers.postgres.clock import Clock
-from lost_update_lab.servers.postgres.deadlines import Ends
 from lost_update_lab.servers.postgres.locks import BLOCKERS, HELD, Line, array, edges, holds, in_circle, wrote
 from lost_update_lab.servers.postgres.memoised import Answers, MemoisedPostgres, asks_for_more
 from lost_update_lab.servers.postgres.shadows import SET_CLOCK, SHADOWS, told

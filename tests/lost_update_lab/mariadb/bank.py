@@ -37,7 +37,8 @@ class Bank:
     @property
     def sql(self) -> pymysql.Connection[Any]:
         if not hasattr(self._own, "connection"):
-            self._own.connection = self.at.connect(autocommit=True)
+            first = getattr(self.deposit, "first", None)  # a client's own first command, before any step
+            self._own.connection = self.at.connect(autocommit=True, init_command=first)
         found: pymysql.Connection[Any] = self._own.connection
         return found
 
@@ -104,6 +105,13 @@ def select_for_update(bank: Bank, amount: int) -> str:
     return "ok"
 
 
+def read_committed(bank: Bank, amount: int) -> str:
+    return select_for_update(bank, amount)
+
+
+read_committed.first = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"  # type: ignore[attr-defined]
+
+
 def repeatable_read(bank: Bank, amount: int) -> str:
     """MariaDB's default: a write goes over the newest row, whatever the snapshot says."""
     with bank.transaction():
@@ -168,8 +176,3 @@ def lock_table(level: str) -> Callable[[Bank, int], str]:
 def impatient(bank: Bank, amount: int) -> str:
     bank.ask("SET SESSION innodb_lock_wait_timeout = 2")
     return select_for_update(bank, amount)
-
-
-def by_the_clock(bank: Bank, amount: int) -> str:
-    bank.ask("SELECT id FROM account WHERE FROM_UNIXTIME(id) < NOW()")
-    return no_lock(bank, amount)

@@ -110,12 +110,6 @@ def test_a_command_that_has_not_reached_the_server_does_not_wait_yet(explored_ma
         driver.hear_out(waiter)
 
 
-def test_the_servers_own_clock_is_reported(explore: Explore) -> None:
-    found, _ = explore(bank.by_the_clock)
-    assert not found.exhausted
-    assert "MariaDB's own clock decides" in found.cause
-
-
 def test_a_client_past_the_gates_is_reported(explored_mariadb: MariaDB) -> None:
     """It connects, and is gone again before anybody looks."""
     server = MariaDBServer(explored_mariadb.connect, driver)

@@ -1,4 +1,7 @@
-"""What PostgreSQL's clock shows in one schedule, and to whom: virtual time, and where the clock has jumped, later."""
+"""What the clock of a database shows in one schedule, and to whom: virtual time, and where the clock has jumped, later.
+
+PostgreSQL's now() is when the transaction began, MariaDB's is when the command was sent.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,11 @@ from dataclasses import replace
 
 from lost_update_lab.model.commands import Op
 from lost_update_lab.model.memoised_server import Who
-from lost_update_lab.servers.postgres.deadlines import Deadlines, Ends
+from lost_update_lab.servers.deadlines import Deadlines, Ends
 
 
 class Clock:
-    """`decides`: some command asks for it (clock_words.decides). If none does, nothing is noted. Times are in µs."""
+    """`decides`: some command asks for it (clock_words.py). If none does, nothing is noted. Times are in µs."""
 
     def __init__(self, decides: bool) -> None:
         self.decides = decides

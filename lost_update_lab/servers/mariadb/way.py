@@ -1,0 +1,134 @@
+"""How the open transactions came to where they are: what MariaDB's answers depend on, besides what its tables hold."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+
+from lost_update_lab.model.commands import Op
+from lost_update_lab.model.digest import digest
+from lost_update_lab.model.memoised_server import Who
+
+ENDS = frozenset({"COMMIT", "ROLLBACK"})
+#: what the session remembers beyond its transaction; whether each command commits is a part of its status
+_LASTING = re.compile(
+    r"(?:^|;)\s*(?:SET\s+(?!(?:SESSION\s+)?(?:@@)?AUTOCOMMIT\b)|PREPARE\b|DEALLOCATE\b"
+    r"|(?:CREATE|DROP)\s+(?:OR\s+\w+\s+)?TEMPORARY\b)|:=|\bINTO\s+@|\bLAST_INSERT_ID\s*\(\s*[^\s)]",
+    re.IGNORECASE,
+)
+#: what the session's last command, or its last number, answers
+_OF_SESSION = re.compile(
+    r"@|\b(?:LAST_INSERT_ID|ROW_COUNT|FOUND_ROWS|LASTVAL|PREVIOUS\s+VALUE|DIAGNOSTICS|EXECUTE)\b"
+    r"|^\s*SHOW\s+(?:COUNT|WARNINGS|ERRORS|STATUS)\b",
+    re.IGNORECASE,
+)
+#: changes what the contents do not show, or is not the same twice
+_UNSEEN = re.compile(
+    r"\s*(?:(?:CREATE|DROP)\s+(?!(?:OR\s+\w+\s+)?TEMPORARY\b)|ALTER|TRUNCATE|RENAME|CALL|EXECUTE|LOCK|UNLOCK|FLUSH"
+    r"|GRANT|SET\s+GLOBAL|ANALYZE|OPTIMIZE|CHECK|REPAIR)\b|.*\b(?:UUID|UUID_SHORT|RAND|RANDOM_BYTES|CONNECTION_ID|SYS_GUID)\s*\(",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+class Way:
+    """Under READ COMMITTED a plain SELECT sees what is committed and what its own transaction wrote; a COMMIT depends
+    on its own transaction. Any other command may meet what every open transaction has locked. Under another isolation
+    (`strict`: a session has one) each command matters, in the order of all of them: a snapshot begins with a SELECT."""
+
+    def __init__(self) -> None:
+        #: False once something happens of which too little is known, until no session is inside a transaction
+        self.known = True
+        #: what sessions remember, and how numbers were drawn from counters
+        self.lasting = self.numbers = b""
+        #: all that a session was told
+        self.past: Mapping[Who, bytes] = {}
+        #: for each session that is inside a transaction, holds a name, or waits
+        self.inside: Mapping[Who, bytes] = {}
+        self.line: tuple[Who, ...] = ()
+        self.order = b""
+
+    def place(self, found: bytes, strict: bool) -> bytes | None:
+        """All of this, as a digest. `found`: what the tables hold, gaps included. None: it is not known."""
+        if not self.known:
+            return None
+        remembered = digest(self.lasting, self.numbers)
+        if strict:
+            return digest(self.order or found, remembered, repr((sorted(self.inside), self.line)).encode())
+        return digest(found, remembered, repr((sorted(self.inside.items()), self.line)).encode())
+
+    def question(self, found: bytes, who: Who, op: Op, strict: bool, *how: object) -> bytes | None:
+        """What an answer to `op` depends on. None: it is not known."""
+        place = self.place(found, strict)
+        if place is None or unseen(op.text):
+            return None
+        if not strict and (op.reads or op.text in ENDS):
+            place = digest(self.lasting, b"" if op.local else found, self.inside.get(who, b""))
+        past = self.past.get(who, b"") if _OF_SESSION.search(op.text) else b""
+        return digest(place, past, repr((who, how)).encode(), op.identity)
+
+    def went(self, found: bytes, who: Who, op: Op, reply: bytes, inside: bool, draws: bool) -> None:
+        """The session has executed `op` when the tables held `found`, and was told `reply`. `inside`: it is inside a
+        transaction now, or holds a name."""
+        before = self.inside.get(who, b"")
+        if op.local:
+            before = digest(before, op.identity)
+        elif not op.reads:
+            before = digest(before, self._met(found, who), op.identity, reply)
+        if lasts_beyond(op.text):
+            self.lasting = digest(
+                self.lasting, repr(who).encode(), op.identity, b"" if op.local else found, reply
+            )
+        if draws:
+            self.numbers = digest(self.numbers, op.identity)
+        self.known = self.known and not unseen(op.text)
+        self.past = {**self.past, who: digest(self.past.get(who, b""), op.identity, reply)}
+        self._leaves_line(who)
+        self._moved(found, who, digest(op.identity, reply), before if inside else None)
+
+    def waits(self, found: bytes, who: Who, op: Op, draws: bool) -> None:
+        """Its command waits for another session. A number that it has drawn is gone, whatever comes."""
+        if draws:
+            self.numbers = digest(self.numbers, op.identity)
+        before = digest(self.inside.get(who, b""), self._met(found, who), op.identity, b"waits")
+        self.line += (who,)
+        self._moved(found, who, digest(b"waits", op.identity), before)
+
+    def late(self, found: bytes, who: Who) -> None:
+        """The time that its command may wait is over."""
+        self._moved(found, who, b"late", digest(self.inside.get(who, b""), b"late"))
+
+    def ended(self, found: bytes, who: Who) -> None:
+        """The session was ended from outside."""
+        if who in self.inside:
+            self._leaves_line(who)
+            self._moved(found, who, b"ended", None)
+
+    def _met(self, found: bytes, who: Who) -> bytes:
+        others = sorted((other, way) for other, way in self.inside.items() if other != who)
+        return digest(found, self.numbers, repr((others, self.line)).encode())
+
+    def _leaves_line(self, who: Who) -> None:
+        self.line = tuple(other for other in self.line if other != who)
+
+    def _moved(self, found: bytes, who: Who, what: bytes, to: bytes | None) -> None:
+        others = {other: way for other, way in self.inside.items() if other != who}
+        self.inside = others if to is None else {**others, who: to}
+        self.order = digest(self.order or found, repr(who).encode(), what) if self.inside else b""
+        self.known = self.known or not self.inside
+
+    def copy(self) -> Way:
+        twin = Way()
+        vars(twin).update(vars(self))
+        return twin
+
+
+@lru_cache(maxsize=1 << 14)
+def lasts_beyond(text: str) -> bool:
+    """Does the session remember it when its transaction is over?"""
+    return bool(_LASTING.search(text))
+
+
+@lru_cache(maxsize=1 << 14)
+def unseen(text: str) -> bool:
+    return bool(_UNSEEN.match(text))
