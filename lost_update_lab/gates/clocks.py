@@ -28,7 +28,7 @@ STAMPS: tuple[str, ...] = ("django.db.models.fields",)
 DIARIES: tuple[str, ...] = ("django.db.backends.utils",)
 
 #: modules (likewise) that ask for the process only to notice a fork, and then drop what they have
-FORK_AWARE: tuple[str, ...] = ("filelock",)
+FORK_AWARE: tuple[str, ...] = ("filelock._api", "filelock._async_read_write")
 
 #: modules that compute something from random numbers on behalf of others
 ASK_FOR_OTHERS = frozenset({"os", "random", "secrets", "uuid"})

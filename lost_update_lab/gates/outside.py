@@ -21,7 +21,15 @@ from lost_update_lab.runs.place import Here, here
 
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_TRUNC
 _CALLS = frozenset({"fcntl.flock", "fcntl.lockf"})
-_PATHS = frozenset({"os.mkdir", "os.rmdir", "os.link", "os.symlink", "os.rename", "os.remove"})
+#: what changes a path → the places of those paths among its arguments
+_PATHS = {
+    **dict.fromkeys(("os.mkdir", "os.rmdir", "os.remove", "os.truncate"), (0,)),
+    **dict.fromkeys(("os.link", "os.rename"), (0, 1)),
+    "os.symlink": (1,),
+}
+#: … and those that only ask, or change what is not looked at
+_ASKS = frozenset({"os.utime", "os.chmod"})
+_LISTS = frozenset({"os.listdir", "os.scandir"})
 _PROGRAMS = frozenset({"subprocess.Popen", "os.system", "os.posix_spawn", "os.fork"})
 _LOCKS = frozenset({fcntl.F_SETLK, fcntl.F_SETLKW})
 #: paths that no lock is made of: devices, and Python's own files of modules
@@ -30,6 +38,11 @@ IN_THIS_PROCESS = (
     "let the worker call the operation itself in this process (a server: by its framework's test client)"
 )
 _start = BaseProcess.start
+BY_FLOCK = (
+    "lock it by fcntl.flock or fcntl.lockf; `manage.py compare` and `manage.py faults` run real processes"
+)
+KEPT_SLEEP = "it waits in real time ({seconds:g} s), by a time.sleep that was kept before the explorer put its gates in"
+BY_THE_MODULE = "call time.sleep itself where it waits, and keep it in no object and in no C code beforehand"
 MACHINES = "workers stand for machines of their own"
 
 
@@ -47,15 +60,24 @@ class _Hook:
 
 
 def _used(place: Here, event: str, args: tuple[Any, ...]) -> Broken | None:
-    if files.files_of(place) and (event in _PATHS or event == "open"):
-        _on_this_machine(place, event, args)
-        return None
+    if files.files_of(place):
+        return _on_this_machine(place, event, args)
     if event == "open" and isinstance(args[0], str | bytes | os.PathLike) and args[2] & _WRITES:
         return _file("opens", args[0], "for writing")
-    if event in _CALLS or (event == "fcntl.fcntl" and args[1] in _LOCKS):
+    if _locks_a_file(event, args):
         return Elsewhere(f"it locks a file ({event}): {MACHINES}, and a file is on one machine")
     if event in _PATHS and not (event == "os.mkdir" and os.path.exists(args[0])):
-        return _file(f"changes ({event})", args[0])
+        return _file(f"changes ({event})", args[_PATHS[event][-1]])
+    return _elsewhere(place, event, args)
+
+
+def _locks_a_file(event: str, args: tuple[Any, ...]) -> bool:
+    return event in _CALLS or (event == "fcntl.fcntl" and args[1] in _LOCKS)
+
+
+def _elsewhere(place: Here, event: str, args: tuple[Any, ...]) -> Broken | None:
+    if event == "time.sleep":
+        return Broken(KEPT_SLEEP.format(seconds=args[0]), BY_THE_MODULE)
     if event == "os.fork":
         return Elsewhere("it forks another process, whose commands pass no gate", IN_THIS_PROCESS)
     if event in _PROGRAMS:
@@ -76,19 +98,35 @@ def _started(process: Any) -> None:
     _start(process)
 
 
-def _on_this_machine(place: Here, event: str, args: tuple[Any, ...]) -> None:
+def _on_this_machine(place: Here, event: str, args: tuple[Any, ...]) -> Broken | None:
     """The workers are processes of one machine, and share its files."""
-    path = args[0]
-    writes = event != "open" or bool(args[2] & _WRITES)
-    if isinstance(path, str | bytes | os.PathLike) and (writes or files.is_known(place, path)):
-        name = os.fsdecode(path)
-        if not name.startswith(_NEVER) and "__pycache__" not in name and ".pyc" not in name and not _logs():
-            files.step(place, f"{event} {os.path.basename(name)}", path, reads=not writes)
+    if _locks_a_file(event, args):
+        return Elsewhere(f"it locks a file by {event}, which the explorer cannot follow", BY_FLOCK)
+    if event in _LISTS:
+        if files.is_known_folder(place, args[0]):
+            files.step(place, f"{event} {args[0] or '.'}", reads=True)
+        return None
+    if event != "open" and event not in _PATHS and event not in _ASKS:
+        return _elsewhere(place, event, args)
+    paths = [args[at] for at in _PATHS.get(event, (0,))]
+    writes = bool(args[2] & _WRITES) if event == "open" else event in _PATHS
+    if all(isinstance(path, str | bytes | os.PathLike) for path in paths) and (
+        writes or files.is_known(place, paths[0])
+    ):
+        names = [os.fsdecode(path) for path in paths]
+        if not _is_never_a_lock(names[0]):
+            text = " ".join([event, *map(os.path.basename, names)])
+            files.step(place, text, *paths, reads=not writes)
+    return None
+
+
+def _is_never_a_lock(name: str) -> bool:
+    return name.startswith(_NEVER) or "__pycache__" in name or ".pyc" in name or _logs()
 
 
 def _file(verb: str, path: Any, what: str = "") -> Broken | None:
     name = os.fsdecode(path) if isinstance(path, str | bytes | os.PathLike) else str(path)
-    if name.startswith(_NEVER) or "__pycache__" in name or ".pyc" in name or _logs():
+    if _is_never_a_lock(name):
         return None
     told = f"it {verb} the file {name} {what}".rstrip()
     return Elsewhere(f"{told}: {MACHINES}, and a file is on one machine")

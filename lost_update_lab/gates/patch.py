@@ -1,13 +1,23 @@
-"""Replace a function by another, wherever a module holds it (`from time import sleep` makes it do so)."""
+"""Replace a function by another, wherever a module holds it (`from time import sleep` makes it do so), or a class, or
+the default of an argument (`def wait(sleep=time.sleep)`)."""
 
 from __future__ import annotations
 
 import sys
-from typing import Any
+import sysconfig
+from collections.abc import Iterator
+from types import BuiltinFunctionType, FunctionType, ModuleType
+from typing import Any, ClassVar
+
+_STANDARD = sysconfig.get_paths()["stdlib"]
+_PACKAGES = sysconfig.get_paths()["purelib"]
 
 
 class Patches:
     """What was replaced, so that it can be put back."""
+
+    #: module → the built-in functions that its classes and defaults keep. They stay where they are
+    _kept: ClassVar[dict[ModuleType, list[tuple[Any, str, Any]]]] = {}
 
     def __init__(self) -> None:
         self._undo: list[tuple[Any, str, Any]] = []
@@ -33,9 +43,57 @@ class Patches:
                 continue
             for name in [name for name, value in list(names.items()) if id(value) in self._wanted]:
                 self.method(module, name, self._wanted[id(names[name])][1])
+            if isinstance(module, ModuleType) and _is_of_a_package(module):
+                if module not in self._kept:
+                    self._kept[module] = list(_kept_by(module))
+                for kept in self._kept[module]:
+                    self._replace(*kept)
         self._wanted.clear()
+
+    def _replace(self, holder: Any, name: str, value: Any) -> None:
+        """In a class, or among the defaults of a function."""
+        if id(value) not in self._wanted:
+            return
+        replacement, held = self._wanted[id(value)][1], getattr(holder, name)
+        if held is value:
+            self.method(holder, name, staticmethod(replacement))
+        elif isinstance(held, tuple):
+            self._undo.append((holder, name, held))
+            setattr(holder, name, tuple(replacement if each is value else each for each in held))
+        elif isinstance(held, dict):
+            self._undo.append((holder, name, held))
+            setattr(holder, name, {key: replacement if each is value else each for key, each in held.items()})
 
     def undo(self) -> None:
         for owner, name, original in reversed(self._undo):
             setattr(owner, name, original)
         self._undo.clear()
+
+
+def _is_of_a_package(module: ModuleType) -> bool:
+    file = getattr(module, "__file__", None) or ""
+    return file.startswith(_PACKAGES) or not file.startswith(_STANDARD)
+
+
+def _kept_by(module: ModuleType) -> Iterator[tuple[Any, str, Any]]:
+    """(who keeps it, under which name, the built-in function): attributes of classes, defaults of arguments. Only
+    types are looked at: some modules hold stand-ins, and to ask what those are would import something."""
+    for value in list(vars(module).values()):
+        if type(value) is FunctionType and value.__module__ == module.__name__:
+            yield from _defaults_of(value)
+        elif issubclass(type(value), type) and value.__module__ == module.__name__:
+            for name, each in list(vars(value).items()):
+                plain = each.__func__ if type(each) in (staticmethod, classmethod) else each
+                if type(each) is BuiltinFunctionType:
+                    yield value, name, each
+                elif type(plain) is FunctionType:
+                    yield from _defaults_of(plain)
+
+
+def _defaults_of(function: FunctionType) -> Iterator[tuple[Any, str, Any]]:
+    for each in function.__defaults__ or ():
+        if type(each) is BuiltinFunctionType:
+            yield function, "__defaults__", each
+    for each in (function.__kwdefaults__ or {}).values():
+        if type(each) is BuiltinFunctionType:
+            yield function, "__kwdefaults__", each

@@ -11,7 +11,6 @@ from types import MappingProxyType, TracebackType
 from typing import Any, Self
 
 from lost_update_lab.gates import clocks, coroutines, files, mariadb, outside, threads
-from lost_update_lab.gates.disk import NAME as FILES
 from lost_update_lab.gates.patch import Patches
 from lost_update_lab.gates.postgres import gate as psycopg
 from lost_update_lab.gates.postgres.connections import mend
@@ -21,6 +20,7 @@ from lost_update_lab.memo.events import replayed
 from lost_update_lab.memo.recording import Recorder, Recording
 from lost_update_lab.model.bounds import Bounds
 from lost_update_lab.model.commands import Step
+from lost_update_lab.model.disk import FILES
 from lost_update_lab.model.errors import ITS_OWN_THREADS, Broken, Unanswered
 from lost_update_lab.model.memoised_server import MemoisedServer
 from lost_update_lab.model.server import Server

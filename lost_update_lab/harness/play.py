@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from lost_update_lab.harness import Harness
 from lost_update_lab.model.commands import Step
-from lost_update_lab.model.errors import ClockDecides, Unknown
+from lost_update_lab.model.errors import BeginsAgain, Unknown
 from lost_update_lab.model.transitions import Transition
 from lost_update_lab.runs.found import Extent, Found, Size
 from lost_update_lab.runs.run import Run
@@ -31,7 +31,7 @@ def play(
     while True:
         try:
             run = harness.run(noted, watched, trace, real=() if played else None)
-        except ClockDecides:  # it did not yet before the replay
+        except BeginsAgain:  # it did not yet before the replay
             harness.forget_answers()
             continue
         except Diverged:

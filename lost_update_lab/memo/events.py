@@ -8,7 +8,7 @@ from typing import Any
 
 from lost_update_lab.memo.recording import Event, Recording
 from lost_update_lab.model.commands import Op
-from lost_update_lab.model.effects import DRAW, LOOK, NOTIFY, START, WALL
+from lost_update_lab.model.effects import DISK, DRAW, LOOK, NOTIFY, START, TOLD, WALL
 from lost_update_lab.model.workers import Standing, Task
 from lost_update_lab.schedule import pending, retries
 from lost_update_lab.schedule.world import World
@@ -112,4 +112,8 @@ def do(world: World, task: Task, kind: str, *details: Any) -> Task | None:
     elif kind == NOTIFY:
         key, count = details
         world.notify(world.key(task.worker, key), count)
+    elif kind == DISK:
+        world.disk.becomes(*details)
+    elif kind == TOLD and task.op:
+        pending.tell(world, task, task.op, *details)
     return None

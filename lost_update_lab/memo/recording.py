@@ -21,9 +21,10 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
-from lost_update_lab.model.effects import CLOCKS, LOOK, NOBODY, NOTIFY
+from lost_update_lab.model.effects import CLOCKS, DISK, LOOK, NOBODY, NOTIFY
 from lost_update_lab.model.errors import KeepsState, Unknown
 from lost_update_lab.model.workers import Standing, Task, Worker
+from lost_update_lab.schedule.pending import Seen
 from lost_update_lab.schedule.world import World
 
 _MONOTONIC = frozenset({LOOK})
@@ -88,12 +89,19 @@ class Recording:
         self.waits: dict[Hashable, Node] = {}
         #: why nothing can be replayed: something happened that only real code can do
         self.useless = ""
+        #: workers touch files: where one of them runs its real code, all do
+        self.alone = False
         #: `warm`: the clients are warm, so a worker that is told the same does the same; `settled`: in every schedule
         self.warm = self.settled = False
         #: (worker, command) → how its client reads the reply; None: sometimes one way, sometimes another
         self._readings: dict[tuple[int, bytes], Any] = {}
         #: (worker, server) → the connections that it used: first those of the last run, in the order of first use
         self._connections: dict[tuple[int, str], list[Any]] = {}
+
+    @property
+    def replays(self) -> bool:
+        """Can some workers be replayed while others run their real code?"""
+        return not self.useless and not self.alone
 
     def next(self, world: World, task: Task) -> Segment:
         """What the task does after it was told `task.heard`. Raises Unknown."""
@@ -214,6 +222,7 @@ class Recorder:
 
     def arrives(self, task: Task, event: Any) -> Any:
         """The thread stands before this event. Returns the equal event that was recorded first."""
+        self._notes_the_disk(task)
         opened = self._open.pop(task.worker, None)
         if opened is None or opened.task is not task:
             self.opaque(f"{task.name} did something that no gate saw")
@@ -233,6 +242,17 @@ class Recorder:
             known = told.ways[at] = found
         task.node = known.node
         return known.event
+
+    def _notes_the_disk(self, task: Task) -> None:
+        """What has the thread done to files in this turn?"""
+        disk = self.world.disk
+        if disk is None:
+            return
+        disk.turned((task.worker.index, task.number))
+        if held := disk.done():
+            if not isinstance(task.heard, Seen):
+                self.opaque("it changes a file without having one open")
+            self.effect(task, DISK, held)
 
     def _may_change(self, task: Task) -> bool:
         if self.recording.settled:

@@ -75,8 +75,19 @@ class LooksAfterAll(Broken):
         )
 
 
-class ClockDecides(Broken):
-    """The first command is seen in which the clock of this server decides. From now on it is virtual: begin again."""
+class BeginsAgain(Broken):
+    """Something is known now that the search has to know from its beginning."""
+
+
+class AnotherFile(BeginsAgain):
+    """A worker touches a file that none has touched before: from now on, looking at it is a step."""
+
+    def __init__(self) -> None:
+        super().__init__("a worker touches a file that none had touched before", REPORT_IT)
+
+
+class ClockDecides(BeginsAgain):
+    """The first command is seen in which the clock of this server decides. From now on it is virtual."""
 
     def __init__(self, server: str) -> None:
         super().__init__(f"the clock of {server} decides", REPORT_IT)

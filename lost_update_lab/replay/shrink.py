@@ -78,7 +78,7 @@ def _tried(
             return play_in_memory(harness, watched, roughly(candidate), best.size)
         except NotSmaller:
             return None
-    if harness.recording and not harness.recording.useless:
+    if harness.recording and harness.recording.replays:
         with suppress(Unknown):
             return play(harness, watched, roughly(candidate), played=True)[0]
     return play(harness, watched, roughly(candidate))[0]

@@ -93,12 +93,17 @@ class Run(World):
     def _pass_on(self, me: Task | None) -> bool:
         """Choose the task that runs next. Returns whether it is `me`."""
         self.news += 1
+        disk = self.disk
+        if disk is not None and me:
+            disk.turned((me.worker.index, me.number))
         try:
             while (chosen := decisions.next_task(self)) and chosen.steps:  # its worker's steps are known
                 self._replay_turn(chosen)
         except BaseException as error:  # noqa: BLE001  (shown by the thread that waits for the run)
             self.error, chosen = error, None
         self._turn = chosen
+        if disk is not None and chosen:
+            disk.goes_on()
         if chosen is None:
             self._over.release()
         elif chosen is me:

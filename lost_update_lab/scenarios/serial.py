@@ -12,7 +12,7 @@ from itertools import product
 
 from lost_update_lab.harness import Harness
 from lost_update_lab.model.commands import Step
-from lost_update_lab.model.errors import ClockDecides
+from lost_update_lab.model.errors import BeginsAgain
 from lost_update_lab.model.system import Judgement
 from lost_update_lab.model.transitions import Kind, Transition
 from lost_update_lab.schedule import virtual_clock
@@ -117,7 +117,7 @@ class SerialOrders:
     def run(self, order: tuple[int, ...], trace: Callable[..., None] | None = None) -> Serial:
         try:
             return self._run(order, trace)
-        except ClockDecides:  # it is virtual from now on
+        except BeginsAgain:  # the clock is virtual from now on
             self.harness.forget_answers()
             return self._run(order, trace)
 

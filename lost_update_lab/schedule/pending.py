@@ -8,11 +8,19 @@ thread stands still, and goes on when it is the thread's turn.
 from __future__ import annotations
 
 from collections.abc import Hashable
+from typing import NamedTuple
 
 from lost_update_lab.model.commands import Op
 from lost_update_lab.model.workers import Standing, State, Task, halt
 from lost_update_lab.schedule import polls, retries, virtual_clock
 from lost_update_lab.schedule.world import World
+
+
+class Seen(NamedTuple):
+    """What a thread is told if it may look at files: what the disk holds, and the rest."""
+
+    disk: bytes
+    what: Hashable
 
 
 def standing(world: World, task: Task, op: Op) -> Standing:
@@ -66,7 +74,12 @@ def block(world: World, task: Task, seconds: float | None = None, in_vain: bool 
 
 
 def hear(world: World, task: Task, what: Hashable) -> None:
-    """The task is told this. Whatever it does until its next gate follows from it, and from the clocks."""
+    """The task is told this. Whatever it does until its next gate follows from it, and from the clocks. A thread that
+    has a file open may look at the file at any time."""
+    disk = world.disk
+    if disk is not None and not isinstance(what, Seen) and disk.opened(task.worker.index):
+        what = Seen(disk.contents(), what)
+        task.history.add(b"disk", what.disk)
     task.heard = what
     retries.hear(world, task, what)
     if world.recorder:

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from math import inf
-from typing import Protocol
+from typing import Any, Protocol
 
 from lost_update_lab.model.bounds import Bounds, Fault, Reduction
 from lost_update_lab.model.commands import Step
+from lost_update_lab.model.disk import FILES
 from lost_update_lab.model.server import Server
 from lost_update_lab.model.system import Ending
 from lost_update_lab.model.transitions import Transition
@@ -131,6 +132,11 @@ class World:
         if name[0] == "task":
             return worker.tasks[name[1]]
         return self._keys.setdefault((worker.index, name), object())
+
+    @property
+    def disk(self) -> Any:
+        """The disk that the workers share, if they are processes of one machine."""
+        return self.servers.get(FILES)
 
     # -- what everyone can see ------------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from lost_update_lab.model.digest import digest
+from lost_update_lab.model.disk import FILES
 from lost_update_lab.model.transitions import STEPS, Kind, Transition
 from lost_update_lab.model.workers import State, Task, Worker
 from lost_update_lab.schedule import faults, virtual_clock
@@ -78,7 +79,7 @@ def footprint(world: World, moment: Moment, transition: Transition) -> Footprint
         return None
     parts = moment.servers.get(server, b""), moment.workers.get(worker, b"")
     others = [_seen_of(world, other) for other in world.workers if other.name != worker]
-    around = repr((str(transition), moment.clock, others)).encode()
+    around = repr((str(transition), moment.clock, others, _disk(world, moment, worker))).encode()
     return Footprint(digest(*depends_on(*parts), around), server, worker)
 
 
@@ -97,6 +98,12 @@ def _seen_of(world: World, other: Worker) -> tuple[bool, bool, bool]:
     step?"""
     due = any(t.state is State.READY and t.due is not None and not other.paused for t in other.tasks)
     return due, virtual_clock.is_outside(other), any(task.looks_again for task in other.tasks)
+
+
+def _disk(world: World, moment: Moment, worker: str) -> bytes:
+    """A worker that has a file open is told what the disk holds at each of its steps, and its death changes that."""
+    opened = world.disk is not None and worker and world.disk.opened(world.worker(worker).index)
+    return moment.servers[FILES] if opened else b""
 
 
 def _alone_there(world: World, task: Task) -> bool:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from lost_update_lab.harness import Harness
 from lost_update_lab.model.bounds import SECOND, Bounds, Reduction
-from lost_update_lab.model.errors import ClockDecides
+from lost_update_lab.model.errors import BeginsAgain
 from lost_update_lab.model.transitions import Kind, Transition
 from lost_update_lab.schedule import virtual_clock
 from lost_update_lab.schedule.world import World
@@ -27,7 +27,7 @@ def calibrate_polls(harness: Harness) -> dict[bytes, int]:
     while True:
         try:
             return _calibrated(harness)
-        except ClockDecides:
+        except BeginsAgain:
             harness.forget_answers()
 
 

@@ -13,8 +13,8 @@ from lost_update_lab.model.bounds import Fault
 from lost_update_lab.model.errors import (
     GATE_IT,
     MORE_TIME,
+    BeginsAgain,
     Broken,
-    ClockDecides,
     Elsewhere,
     LooksAfterAll,
     NotTheSame,
@@ -69,7 +69,7 @@ class Search(Choosing):
             except LooksAfterAll:  # again, with the jumps of that clock
                 self.harness.known_to_look = True
                 self.harness.recording = recording = recording and Recording(recording.merges)
-            except ClockDecides:  # again, with that clock in virtual time
+            except BeginsAgain:
                 self.harness.forget_answers()
                 recording = self.harness.recording
             except Exception as error:
@@ -101,7 +101,7 @@ class Search(Choosing):
         except Broken as error:
             if isinstance(error, NotTheSame) and self.harness.recording and self.harness.recording.merges:
                 raise
-            if isinstance(error, Elsewhere | LooksAfterAll | ClockDecides):
+            if isinstance(error, Elsewhere | LooksAfterAll | BeginsAgain):
                 raise
             result.cause, result.remedy, result.trace = str(error), error.remedy, error.trace
             if error.remedy == MORE_TIME:
@@ -194,7 +194,7 @@ class Search(Choosing):
 
     def _executed(self) -> Run:
         """Execute the run, replaying what is known of the workers as far as that goes."""
-        recorded = self.harness.recording and not self.harness.recording.useless
+        recorded = self.harness.recording and self.harness.recording.replays
         some: tuple[int, ...] = () if self.news is None else (self.news,)
         for real in (some, None) if recorded else (None,):
             self.depth, versions = 0, in_common(self.path, self.before)

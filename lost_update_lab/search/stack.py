@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from lost_update_lab.model.transitions import Kind, Transition
 from lost_update_lab.runs.in_memory_run import InMemoryRun
+from lost_update_lab.schedule.pending import Seen
 from lost_update_lab.schedule.state import Moment
 from lost_update_lab.schedule.world import Chooser, World
 from lost_update_lab.search.independence import Footprint
@@ -59,7 +60,7 @@ class Branch:
             number = ord(transition.who[0]) - ord("A")
             nodes, cuts, _ = self.places[number]
             node = nodes.get(transition.who)
-            known = node is None or any(heard == "lost" and times == cuts for heard, times, _ in node.told)
+            known = node is None or any(_lost(heard) and times == cuts for heard, times, _ in node.told)
             return None if known else number
         if transition.kind is Kind.FAILOVER:
             for number, (nodes, cuts, uses) in enumerate(self.places):
@@ -68,6 +69,10 @@ class Branch:
                 if nodes and transition.who in uses and then not in told:
                     return number
         return None
+
+
+def _lost(heard: Hashable) -> bool:
+    return (heard.what if isinstance(heard, Seen) else heard) == "lost"
 
 
 def noted(world: World) -> tuple[dict[str, int], Places]:
