@@ -96,6 +96,7 @@ def _options(width: int, height: int) -> dict[str, Any]:
         "margin": 8,
         "margin_right": 24,
         "legend_at_bottom": True,
+        "truncate_legend": -1,
         "value_formatter": lambda value: f"{value:,.0f}",
     }
 

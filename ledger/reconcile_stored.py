@@ -12,7 +12,7 @@ from ledger import metrics
 from ledger.models import Book, Reconciliation
 from ledger.posting import Line, Posting
 from ledger.reconcile import AccountBooks, Books, Operation, reconcile, reconcile_book
-from ledger.reconcile.course import Moment, course
+from ledger.reconcile.course import Course, Moment, course
 from ledger.reconcile.losses import Losses
 from ledger.stores import store_of
 
@@ -25,15 +25,19 @@ def books_of_account(book: Book, number: str) -> AccountBooks:
         return reconcile(store.account(pk), store.links(pk))
 
 
-def books_of(book: Book, operations: Mapping[str, Sequence[Operation]] | None = None) -> Books:
-    """Return the books of all accounts; `operations`: what the clients saw, by account number.
+def books_of(
+    book: Book, operations: Mapping[str, Sequence[Operation]] | None = None, went: Course | None = None
+) -> Books:
+    """Return the books of all accounts; `operations`: what the clients saw, by account number. `went` notes the course
+    of the book as its entries pass by.
 
     Streamed: memory holds one account's entries at a time.
     """
     store = store_of(book)
     with store.at_one_moment():
         told = store.spread(operations or {})
-        books = reconcile_book(store.everything(), told, store.legs, store.forgotten, store.problems)
+        accounts = went.passing(store.everything()) if went else store.everything()
+        books = reconcile_book(accounts, told, store.legs, store.forgotten, store.problems)
     metrics.reconciled(book.strategy, books.lost_amount, right=books.right)
     Reconciliation.record(book, books)
     return books

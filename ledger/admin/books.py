@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
@@ -23,7 +24,8 @@ from ledger.imports.operations import books_with_imports
 from ledger.models import Account, Book, Entry
 from ledger.posting import Refused
 from ledger.reconcile import timeline
-from ledger.reconcile_stored import course_of, losses_of
+from ledger.reconcile.course import Course, Moment
+from ledger.reconcile_stored import losses_of
 from ledger.strategies import find
 
 SHOWN = 200
@@ -92,15 +94,17 @@ class BookAdmin(ReadOnlyAdmin):
         book = self.get_object(request, object_id)
         if book is None:
             raise Http404(f"no book {object_id}")
-        books = books_with_imports(book)
+        course = Course(DRAWN)
+        books = books_with_imports(book, course)
         context = {
             **self.admin_site.each_context(request),
             "title": book.name or "Book",
             "book": book,
             "strategy": title_of(book.strategy),
+            "settings": [(name, _with_unit(value)) for name, value in book.settings.items()],
             "books": books,
             "accounts": sorted(books.accounts, key=lambda each: -each.lost_amount)[:SHOWN],
-            "chart": _drawn(book) if 0 < books.entries <= DRAWN else "",
+            "chart": _drawn(course.moments()),
             "too_many": DRAWN if books.entries > DRAWN else 0,
             "runs": book.import_runs.all()[:10],
             "can_import": request.user.has_perm("ledger.add_importrun"),
@@ -135,9 +139,17 @@ class BookAdmin(ReadOnlyAdmin):
         return TemplateResponse(request, "ledger/losses.html", context)
 
 
-def _drawn(book: Book) -> str:
-    """Return the book's course as a drawing. What is missing has no line of its own as long as nothing is."""
-    went = course_of(book)
+def _with_unit(value: Any) -> str:
+    """A book's numbers are seconds; `think` is a pair of them."""
+    if isinstance(value, list):
+        return f"{value[0]:g}–{value[-1]:g} s"
+    return f"{value:g} s" if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
+
+
+def _drawn(went: Sequence[Moment]) -> str:
+    """Return a book's course as a drawing. What is missing has no line of its own as long as nothing is."""
+    if not went:
+        return ""
     lines = [
         Line("expected", PLAIN, [(each.after, each.expected) for each in went]),
         Line("final", GOOD, [(each.after, each.final) for each in went]),

@@ -9,6 +9,7 @@ from math import inf
 
 from ledger.models import Book, ImportLine
 from ledger.reconcile import Books, Operation, Outcome
+from ledger.reconcile.course import Course
 from ledger.reconcile_stored import books_of
 
 State = ImportLine.State
@@ -82,12 +83,12 @@ def operations(book: Book) -> dict[str, list[Operation]]:
     return dict(found)
 
 
-def books_with_imports(book: Book) -> Books:
-    """Reconcile the book: compare the answers that the imports got with the entries.
+def books_with_imports(book: Book, went: Course | None = None) -> Books:
+    """Reconcile the book: compare the answers that the imports got with the entries. `went` notes its course.
 
     A book with other postings too (by the HTTP API) is judged by its entries alone, because the imports know nothing
     about those postings.
     """
     known = operations(book)
-    books = books_of(book, known) if known else books_of(book)
-    return books_of(book) if known and books.unreported else books
+    books = books_of(book, known or None, went)
+    return books_of(book, None, went) if known and books.unreported else books

@@ -6,12 +6,15 @@ final      the balances as the latest write left them: what a write overwrote is
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator
 from datetime import datetime
+from math import inf
 from typing import NamedTuple
 
 from ledger.reconcile.rows import AccountRow, Row
+
+Accounts = Iterable[tuple[AccountRow, Iterable[Row]]]
 
 #: seconds that are told apart
 STEP = 0.02
@@ -31,37 +34,66 @@ class Moment(NamedTuple):
         return self.expected - self.final
 
 
-def course(accounts: Iterable[tuple[AccountRow, Iterable[Row]]], most: int = MOMENTS) -> list[Moment]:
-    """Return up to `most` moments after that of the opening; none if nothing was written.
+class Course:
+    """The sums for each short step of time, of the accounts that pass by: who reconciles a book reads them anyway.
 
-    Memory holds one account's entries at a time.
+    `most_entries`: nothing is drawn of a book that has more. Memory holds one account's entries at a time.
     """
-    opening = 0
-    entries: Counter[int] = Counter()
-    amounts: Counter[int] = Counter()
-    changes: Counter[int] = Counter()
-    for account, rows in accounts:
-        opening += account.opening
+
+    def __init__(self, most_entries: float = inf) -> None:
+        self.most_entries = most_entries
+        self._begin()
+
+    def _begin(self) -> None:
+        self.opening = self.seen = 0
+        self.entries: Counter[int] = Counter()
+        self.amounts: Counter[int] = Counter()
+        self.changes: Counter[int] = Counter()
+
+    def passing(self, accounts: Accounts) -> Iterator[tuple[AccountRow, Iterable[Row]]]:
+        """Yield the same accounts. What passed by before is forgotten."""
+        self._begin()
+        for account, rows in accounts:
+            if self.seen > self.most_entries:
+                yield account, rows
+                continue
+            kept = list(rows)
+            self._add(account, kept)
+            yield account, kept
+
+    def _add(self, account: AccountRow, rows: list[Row]) -> None:
+        self.opening += account.opening
+        self.seen += len(rows)
         balance = account.opening
         for row in sorted(rows, key=lambda row: (row.seq, _seconds(row))):
             step = int(_seconds(row) / STEP)
-            entries[step] += 1
-            amounts[step] += row.amount
-            changes[step] += row.balance_after - balance
+            self.entries[step] += 1
+            self.amounts[step] += row.amount
+            self.changes[step] += row.balance_after - balance
             balance = row.balance_after
-    if not entries:
-        return []
-    first, last = min(entries), max(entries)
-    size = -(-(last - first + 1) // most)
-    expected = final = opening
-    found = [Moment(0.0, 0.0, opening, opening)]
-    for start in range(first, last + 1, size):
-        steps = range(start, start + size)
-        expected += sum(amounts[step] for step in steps)
-        final += sum(changes[step] for step in steps)
-        written = sum(entries[step] for step in steps)
-        found.append(Moment((start + size - first) * STEP, written / (size * STEP), expected, final))
-    return found
+
+    def moments(self, most: int = MOMENTS) -> list[Moment]:
+        """Return up to `most` moments after that of the opening; none if nothing was written, or too much."""
+        if not self.entries or self.seen > self.most_entries:
+            return []
+        first, last = min(self.entries), max(self.entries)
+        size = -(-(last - first + 1) // most)
+        expected = final = self.opening
+        found = [Moment(0.0, 0.0, expected, final)]
+        for start in range(first, last + 1, size):
+            steps = range(start, start + size)
+            expected += sum(self.amounts[step] for step in steps)
+            final += sum(self.changes[step] for step in steps)
+            written = sum(self.entries[step] for step in steps)
+            found.append(Moment((start + size - first) * STEP, written / (size * STEP), expected, final))
+        return found
+
+
+def course(accounts: Accounts, most: int = MOMENTS) -> list[Moment]:
+    """Return up to `most` moments after that of the opening; none if nothing was written."""
+    went = Course()
+    deque(went.passing(accounts), maxlen=0)
+    return went.moments(most)
 
 
 def _seconds(row: Row) -> float:

@@ -29,6 +29,7 @@ from loadtest.front.documents import in_line
 from loadtest.models import Trial
 from loadtest.report import page as report
 from loadtest.trials import records
+from loadtest.verdict.words import Word
 from loadtest.workloads import EXPLORED
 from locks.hazards import Hazard
 
@@ -199,6 +200,8 @@ def findings(trial: Trial) -> dict[str, Any]:
         example = data.get("counterexample")
         sentences = brief(example) if example else data.get("schedule", ())
         block["told"] = [in_line(each) for each in sentences]
+    for block in blocks.values():
+        block["words"].sort(key=lambda each: Word(each["word"]).gravity)
     asked, done = trial.options["strategies"], trial.options["done"]
     order = [CONTROL, *asked] if CONTROL in blocks else asked
     return {

@@ -14,7 +14,7 @@ from ledger.books import open_book, post
 from ledger.models import Account, Reconciliation
 from ledger.posting import Line, Posting
 from ledger.reconcile import AccountRow, EntryRow
-from ledger.reconcile.course import course
+from ledger.reconcile.course import Course, course
 from ledger.reconcile_stored import books_of, course_of
 from tests.ledger.test_admin import user
 
@@ -52,6 +52,14 @@ def test_long_courses_are_gathered_and_no_posting_is_left_out():
     assert course(of()) == []
 
 
+def test_a_book_with_too_many_entries_has_no_course_and_its_accounts_pass_by_all_the_same():
+    went = Course(most_entries=1)
+    entries = [entry(1, 100, 10, 0), entry(2, 110, 20, 1)]
+    passed = [(account, list(rows)) for account, rows in went.passing([*of(*entries), *of(*entries)])]
+    assert [rows for _, rows in passed] == [entries, entries]
+    assert went.moments() == []
+
+
 @pytest.mark.usefixtures("committed_db")
 class TestPages:
     def test_a_books_page_draws_what_is_missing(self):
@@ -65,7 +73,11 @@ class TestPages:
         assert ">missing<" not in told
         Account.objects.filter(book=book).update(balance=100, version=0, head=None)  # as if B had read before
         post(book, Posting("k2", (Line("A1", 7),)))
-        told = root.get(page).content.decode()
+        with CaptureQueriesContext(connection) as asked:
+            told = root.get(page).content.decode()
+        assert (
+            sum('FROM "ledger_entry"' in each["sql"] for each in asked) == 1
+        )  # reconciled and drawn in one pass
         assert "112 minor units were expected, the balances held 107, 5 were missing" in told
         assert ">missing<" in told
         drawing = re.search(r"<svg.*?</svg>", told, re.DOTALL)
