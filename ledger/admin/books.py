@@ -17,7 +17,7 @@ from django.utils.html import format_html
 from django.utils.safestring import mark_safe
 from unfold.paginator import InfinitePaginator
 
-from ledger.admin.readonly import ReadOnlyAdmin, WarmUps, amount
+from ledger.admin.readonly import ReadOnlyAdmin, WarmUps, amount, moment
 from ledger.chart import BAD, GOOD, PLAIN, Line, over_time
 from ledger.formats import shown
 from ledger.imports.operations import books_with_imports
@@ -38,6 +38,7 @@ WORDS = {"nothing lost": "kept", "nothing posted": ""}
 OPENING, BALANCE, FLOOR, AMOUNT, BEFORE, AFTER = (
     amount(field) for field in ("opening", "balance", "floor", "amount", "balance_before", "balance_after")
 )
+READ, WRITTEN = moment("read_at"), moment("written_at")
 
 
 def title_of(strategy: str) -> str:
@@ -185,9 +186,9 @@ class AccountAdmin(ReadOnlyAdmin):
 @admin.register(Entry)
 class EntryAdmin(ReadOnlyAdmin):
     first_step = ("Import files into a new book", "ledger_importrun_add")
-    list_display = ("written_at", "account", AMOUNT, BEFORE, AFTER, "worker", "key")
+    list_display = (WRITTEN, "account", AMOUNT, "read_and_wrote", "worker", "key")
     list_filter = (WarmUps,)
-    readonly_fields = (AMOUNT, BEFORE, AFTER)
+    readonly_fields = (AMOUNT, BEFORE, AFTER, READ, WRITTEN)
     list_select_related = ("account",)
     search_fields = ("key__exact", "worker")
     ordering = ("-seq",)
@@ -198,5 +199,9 @@ class EntryAdmin(ReadOnlyAdmin):
         (AMOUNT, BEFORE, AFTER),
         ("key", "fingerprint"),
         ("worker", "seq"),
-        ("read_at", "written_at"),
+        (READ, WRITTEN),
     )
+
+    @admin.display(description="read → wrote, minor units")
+    def read_and_wrote(self, entry: Entry) -> str:
+        return f"{entry.balance_before:,} → {entry.balance_after:,}"

@@ -8,6 +8,8 @@ from typing import Any
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.utils.formats import date_format
+from django.utils.timezone import localtime
 from unfold.admin import ModelAdmin
 
 from ledger.names import WARM_UP
@@ -20,6 +22,16 @@ def amount(field: str) -> Callable[[Any], str]:
     def column(row: Any) -> str:
         value = getattr(row, field)
         return "–" if value is None else f"{value:,}"
+
+    return column
+
+
+def moment(field: str) -> Callable[[Any], str]:
+    """Return a column that shows the time `field` to the microsecond: writes that overwrite each other are close."""
+
+    @admin.display(description=field.replace("_", " "), ordering=field)
+    def column(row: Any) -> str:
+        return date_format(localtime(getattr(row, field)), "Y-m-d H:i:s.u T")
 
     return column
 

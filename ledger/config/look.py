@@ -85,7 +85,7 @@ UNFOLD: dict[str, Any] = {
                     _item("Books", "menu_book", "ledger_book_changelist", "ledger.view_book"),
                     _item("Accounts", "account_balance", "ledger_account_changelist", "ledger.view_account"),
                     _item("Entries", "receipt_long", "ledger_entry_changelist", "ledger.view_entry"),
-                    _item("Lock rows", "key", "ledger_lockrecord_changelist", "ledger.view_lockrecord"),
+                    _item("Lock records", "key", "ledger_lockrecord_changelist", "ledger.view_lockrecord"),
                 ],
             },
             {

@@ -19,6 +19,8 @@ from loadtest.admin.stop import Stops
 from loadtest.admin.strategy_pages import StrategyPages
 from loadtest.admin.swarm import Swarms
 from loadtest.admin.two_by_two import TwoByTwo
+from loadtest.background.commands import EXPLORE
+from loadtest.findings.gloss import plain
 from loadtest.models import Result, Trial
 
 
@@ -43,11 +45,11 @@ class TrialAdmin(TwoByTwo, Stops, Commands, Swarms, Comparisons, StrategyPages, 
 @admin.register(Result)
 class ResultAdmin(TwoByTwo, ReadOnlyAdmin):
     first_step = ("Compare strategies", "loadtest_trial_compare")
-    list_display = ("strategy", "verdict", "trial", "created")
+    list_display = ("strategy", "word", "trial", "created")
     list_filter = ("verdict", "strategy")
     list_select_related = ("trial",)
-    fields = ("trial", "strategy_page", "verdict", "why", "book", "losses", "evidence")
-    readonly_fields = ("strategy_page", "why", "losses", "evidence")
+    fields = ("trial", "strategy_page", "word", "why", "book", "losses", "evidence")
+    readonly_fields = ("strategy_page", "word", "why", "losses", "evidence")
 
     @admin.display(description="strategy")
     def strategy_page(self, result: Result) -> str:
@@ -56,9 +58,14 @@ class ResultAdmin(TwoByTwo, ReadOnlyAdmin):
         page = reverse("admin:loadtest_strategy", args=[result.strategy])
         return format_html('<a href="{}">{}</a>', page, result.strategy)
 
+    @admin.display(description="verdict", ordering="verdict")
+    def word(self, result: Result) -> str:
+        return format_html('<span class="cell"><span class="word {0}">{0}</span></span>', result.verdict)
+
     @admin.display
     def why(self, result: Result) -> str:
-        return result.data.get("cause") or result.data.get("reason") or "–"
+        told = result.data.get("cause") or result.data.get("reason") or "–"
+        return plain(told) if result.trial.command == EXPLORE else told
 
     @admin.display(description="who overwrote whom")
     def losses(self, result: Result) -> str:

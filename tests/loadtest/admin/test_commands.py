@@ -44,6 +44,12 @@ def test_an_exploration_runs_and_its_findings_are_kept_and_downloaded() -> None:
     told = page.get(f"{BASE}{row.pk}/change/").content.decode()
     assert "hx-get" not in told
     assert "The smallest schedule that breaks it" in told
+    lost = user("loadtest.view_result").get(
+        f"/admin/loadtest/result/{row.results.get(strategy='naive-lock').pk}/change/"
+    )
+    why = lost.content.decode().partition("fieldset")[2].partition("<pre")[0]
+    assert "A and B both read 100." in why  # the workers by their letters, and no clock that stood still
+    assert '<span class="word lost">lost</span>' in why
 
     assert page.get(f"{BASE}{row.pk}/results.json").json()["command"] == "explore"
     lines = list(csv.reader(io.StringIO(page.get(f"{BASE}{row.pk}/results.csv").content.decode())))
