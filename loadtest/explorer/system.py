@@ -41,8 +41,8 @@ from loadtest.workloads import Turns
 from lost_update_lab.model.bounds import EPOCH
 from lost_update_lab.model.system import UNBROKEN, Ending, Judgement, trace_of
 from lost_update_lab.servers.mariadb.server import NAME as MARIADB
-from lost_update_lab.servers.mariadb.server import MariaDBServer
 from lost_update_lab.servers.postgres.server import NAME as POSTGRES
+from lost_update_lab.snapshot.postgres import PostgresSnapshot
 from lost_update_lab.snapshot.redis import RedisSnapshot
 from lost_update_lab.subject.django_project import DjangoProject
 from lost_update_lab.subject.operations import Operations
@@ -58,6 +58,7 @@ class LedgerSystem(Operations):
     """One strategy on one workload, as a scenario of the library: its operations are postings, and the books are judged
     by the tree of their entries. `settings`: settings of the book, in seconds."""
 
+    postgres: PostgresSnapshot
     words = tuple(map(str, (*(word for word in Word if word.is_breach), Word.INCONCLUSIVE)))
 
     def __init__(
@@ -85,8 +86,6 @@ class LedgerSystem(Operations):
         self.patches = project.install, clients.install
         #: of a Redlock
         self.nodes = snapshots
-        #: where the accounts are kept there
-        self.mariadb: MariaDBServer | None = None
         #: the most operations acknowledged in one schedule; 0: nothing was tried
         self.acknowledged = 0
         self._verdicts: dict[Any, Judgement] = {}
@@ -115,8 +114,6 @@ class LedgerSystem(Operations):
         super().reset(changed)
         for name in self.nodes.keys() & set(changed):
             self.nodes[name].restore()
-        if self.mariadb and MARIADB in changed:
-            self.mariadb.restore()
 
     def posting(self, index: int) -> Posting:
         legs = self.turns.legs(index)

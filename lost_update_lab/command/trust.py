@@ -21,6 +21,7 @@ from lost_update_lab.model.bounds import Fault
 from lost_update_lab.scenarios.race import NotKept, Race
 from lost_update_lab.scenarios.result import Result
 from lost_update_lab.subject.scenario import HANDED_IN, Mistake
+from lost_update_lab.subject.servers import Servers
 
 OPENING, AMOUNTS = 100, {"Ann": 10, "Bob": 20}
 #: its table, in whatever database it is given: no other table has this name
@@ -51,7 +52,9 @@ def trusted(name: str, bounds: Mapping[str, Any], replay: str = "") -> list[Resu
 
 
 def bank(race: Race, lock: Any, wants: tuple[str, ...]) -> None:
-    """Two deposits on one account, each read, computed and written under the lock."""
+    """Two deposits on one account, each read, computed and written under the lock. Raises Mistake."""
+    if Servers(os.environ.get("DATABASE_URL", ""), "").on_mariadb:
+        raise Mistake("the account of trust is kept on PostgreSQL: unset DATABASE_URL, and one is started")
     race.setup(_open)
     for name, amount in AMOUNTS.items():
         race.worker(name, _deposit(race.name, lock, wants), amount)

@@ -11,6 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from lost_update_lab.runs.place import Here, anywhere, attach, beside
+from lost_update_lab.servers.mariadb.memoised import Held
+from lost_update_lab.servers.mariadb.server import MariaDBServer
 from lost_update_lab.servers.postgres.server import Look, PostgresServer
 from lost_update_lab.subject.operations import BROKEN
 from lost_update_lab.subject.scenario import Invariant, Mistake
@@ -89,3 +91,31 @@ class ObservedPostgres(PostgresServer):
             self._seen[self.version] = contents, everything, ends
             self.answers.ends[everything] = ends
         return contents, everything, ends
+
+
+class ObservedMariaDB(MariaDBServer):
+    """The same on a MariaDB."""
+
+    reader: Reader | None = None
+    _broken = b""
+
+    def __init__(self, *args: Any, **keywords: Any) -> None:
+        #: contents → the sentences of what does not hold for them
+        self._known: dict[bytes, bytes] = {}
+        super().__init__(*args, **keywords)
+
+    def begin(self, *args: Any, **keywords: Any) -> None:
+        self._broken = b""
+        super().begin(*args, **keywords)
+
+    def _look(self) -> Held:
+        held = super()._look()
+        if self.reader and not self._broken and BROKEN not in held.contents:
+            if held.contents not in self._known:
+                self._known[held.contents] = "\n".join(self.reader.broken()).encode()
+            self._broken = self._known[held.contents]
+        if self._broken and BROKEN not in held.contents:
+            mark = BROKEN + self._broken
+            held = held._replace(contents=held.contents + mark, everything=held.everything + mark)
+            self._seen[self.version] = held
+        return held

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Collection
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -22,9 +23,11 @@ from lost_update_lab.subject.operations import BREACHES, VIOLATED
 
 #: what locks rows, from here to the end of a SELECT or of a bracket
 ROWS = re.compile(
-    r"\s+FOR\s+(?:NO\s+KEY\s+UPDATE|UPDATE|KEY\s+SHARE|SHARE)(?:\s+OF\s+[\w\".,\s]+?)?(?:\s+NOWAIT|\s+SKIP\s+LOCKED)?(?=\s*(?:;|\)|$))",
+    r"\s+FOR\s+(?:NO\s+KEY\s+UPDATE|UPDATE|KEY\s+SHARE|SHARE)(?:\s+OF\s+[\w\".,\s]+?)?(?:\s+NOWAIT|\s+WAIT\s+\d+|\s+SKIP\s+LOCKED)?(?=\s*(?:;|\)|$))",
     re.IGNORECASE,
 )
+SHARED = re.compile(r"\s+LOCK\s+IN\s+SHARE\s+MODE(?:\s+(?:NOWAIT|WAIT\s+\d+))?", re.IGNORECASE)
+NAMED = re.compile(r"\b(?:GET|RELEASE)_LOCK\s*\([^()]*\)", re.IGNORECASE)
 ADVISORY = re.compile(
     r"\bpg_(?:try_)?advisory_(?:xact_)?(?:lock|unlock)(?:_shared)?\s*\([^()]*\)", re.IGNORECASE
 )
@@ -54,6 +57,15 @@ class Unlocked:
             return pack_all(connection, [self._redis(each) for each in commands] if here() else commands)
 
         patches.method(psycopg.Cursor, "execute", unlocked)
+        if "pymysql" in sys.modules:
+            import pymysql
+
+            plain: Any = pymysql.connections.Connection.query
+
+            def queried(connection: Any, text: Any, *args: Any, **keywords: Any) -> Any:
+                return plain(connection, self._sql(text) if here() else text, *args, **keywords)
+
+            patches.method(pymysql.connections.Connection, "query", queried)
         patches.method(AbstractConnection, "send_command", sent)
         patches.method(AbstractConnection, "pack_commands", all_packed)
 
@@ -67,6 +79,12 @@ class Unlocked:
         if ROWS.search(text):
             text = ROWS.sub("", text)
             self.taken.add("FOR UPDATE")
+        if SHARED.search(text):
+            text = SHARED.sub("", text)
+            self.taken.add("LOCK IN SHARE MODE")
+        if NAMED.search(text):
+            text = NAMED.sub("1", text)
+            self.taken.add("GET_LOCK")
         if ADVISORY.search(text):
             text = ADVISORY.sub("true", text)
             self.taken.add("the advisory lock")

@@ -18,7 +18,7 @@ from lost_update_lab.runs import modules
 from lost_update_lab.runs.found import Found, SearchResult
 from lost_update_lab.runs.memory import changed
 from lost_update_lab.scenarios.clients import Twins
-from lost_update_lab.scenarios.commits import ObservedPostgres, Reader
+from lost_update_lab.scenarios.commits import Reader
 from lost_update_lab.scenarios.isolation import Isolated
 from lost_update_lab.scenarios.judging import Judge
 from lost_update_lab.scenarios.progress import Progress, Watched
@@ -27,10 +27,11 @@ from lost_update_lab.scenarios.serial import SerialOrders
 from lost_update_lab.schedule.schedule_id import Diverged, decode
 from lost_update_lab.search.poll_calibration import calibrate_polls
 from lost_update_lab.search.search import Search
+from lost_update_lab.servers.mariadb.server import MariaDBServer
 from lost_update_lab.servers.redis.server import RedisServer
 from lost_update_lab.snapshot.functions import Names
-from lost_update_lab.snapshot.postgres import PostgresSnapshot
 from lost_update_lab.snapshot.redis import RedisSnapshot
+from lost_update_lab.snapshot.tables import Tables
 from lost_update_lab.subject.operations import BREACHES, Framework, Operations
 from lost_update_lab.subject.outcome import comparable
 from lost_update_lab.subject.scenario import Mistake, Scenario
@@ -45,7 +46,9 @@ class Opened:
 
     scenario: Scenario
     addresses: Servers
-    postgres: PostgresSnapshot
+    #: the module of its database (on_postgres.py, on_mariadb.py)
+    of: Any
+    postgres: Tables
     keys: RedisSnapshot | None
     frameworks: Sequence[Framework]
     patches: Sequence[Any]
@@ -86,9 +89,10 @@ class Opened:
                 stack.callback(reader.close)
             servers = list(self._servers(stack, reader))
             system.servers = {server.name: server for server in servers}
+            system.mariadb = next((each for each in servers if isinstance(each, MariaDBServer)), None)
             system.judge_by = self.judge
             gates = [*self.patches, twins.install, *more]
-            if self.scenario.isolation:
+            if self.scenario.isolation and not self.addresses.on_mariadb:
                 gates.append(Isolated(self.scenario.isolation).install)
             yield stack.enter_context(Harness(system, servers, self.bounds, gates)), system
 
@@ -97,13 +101,10 @@ class Opened:
             framework.leave(-1)
 
     def _servers(self, stack: ExitStack, reader: Reader | None) -> Iterator[Server]:
-        sql = self.postgres.contents_sql(self.left_out)
-        postgres = ObservedPostgres(
-            self.addresses.database, sql, besides=bool(self.left_out), counted=self.postgres.names
-        )
-        postgres.reader = reader
-        stack.callback(postgres.close)
-        yield postgres
+        database = self.of.server(self.addresses, self.postgres, self.left_out, self.scenario.isolation)
+        database.reader = reader
+        stack.callback(database.close)
+        yield database
         if self.keys:
             redis = RedisServer(self.addresses.redis)
             stack.callback(redis.close)

@@ -11,8 +11,6 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
-import psycopg
-
 from lost_update_lab.gates.at_a_time import AtATime
 from lost_update_lab.invariants import TableInvariant
 from lost_update_lab.model.bounds import Fault
@@ -27,8 +25,8 @@ from lost_update_lab.scenarios.mutations import mutations
 from lost_update_lab.scenarios.progress import Progress, shown
 from lost_update_lab.scenarios.result import INCONCLUSIVE, KEPT, Result
 from lost_update_lab.scenarios.schedule import Schedule
-from lost_update_lab.snapshot.postgres import CannotBeRestored, PostgresSnapshot
 from lost_update_lab.snapshot.redis import RedisSnapshot
+from lost_update_lab.snapshot.tables import Tables
 from lost_update_lab.subject.operations import BREACHES, Framework
 from lost_update_lab.subject.scenario import (
     Mistake,
@@ -37,7 +35,7 @@ from lost_update_lab.subject.scenario import (
     limits_of,
     workers_of,
 )
-from lost_update_lab.subject.servers import Servers, choose, known_by_environment, prepared
+from lost_update_lab.subject.servers import Servers, choose, known_by_environment
 
 #: replays this schedule instead of exploring (`lost-update-lab replay`)
 REPLAY = "LOST_UPDATE_LAB_REPLAY"
@@ -67,7 +65,7 @@ def explore(
     django: bool = False,
     **each_fault: int,
 ) -> Result:
-    """Run every order of the workers' commands on a real PostgreSQL and Valkey, and return the result.
+    """Run every order of the workers' commands on a real PostgreSQL (or MariaDB) and Valkey, and return the result.
 
     `workers`: callables, `(callable, arguments …)`, or `worker(name, callable, …)`; each stands for a process. `pairs`:
     operations instead; each pair of them is explored, each with itself too. `setup`: puts the opening state there, and
@@ -76,8 +74,9 @@ def explore(
     any kind in one schedule; or by kind: `crashes=1`, `pauses=`, `lost_replies=`, `failovers=`, `clock_jumps=`.
     `refusals`: exceptions by which an operation says that it did nothing. `isolation`: a level, or several. `retry`:
     the retries of the operations' caller (comparisons.py). `mutate`: mutations.py. `database`, `redis`: addresses; else
-    DATABASE_URL and REDIS_URL, else embedded servers. `django`: the operations belong to this process's Django project,
-    and use its database. `budget`: seconds for each exploration. Raises Mistake if it cannot be explored.
+    DATABASE_URL and REDIS_URL, else embedded servers; `mysql://…` is a MariaDB, "mariadb" an embedded one. `django`:
+    the operations belong to this process's Django project, and use its database. `budget`: seconds for each
+    exploration. Raises Mistake if it cannot be explored.
     """
     laws: dict[str, Any] = {"invariants": invariants_of(invariant), "always": invariants_of(always)}
     limits: dict[str, Any] = {"budget": budget, "slack": slack, "control": control, "mutate": mutate}
@@ -163,57 +162,50 @@ def opened(
     leave_as_found: bool,
 ) -> Iterator[Opened]:
     """The setup has run, and what it left is known. Raises Mistake."""
+    if servers.on_mariadb and scenario.mutate:
+        raise Mistake("mutate=True knows the locks of psycopg, and none of PyMySQL: explore without it")
+    of: Any = import_module(f"lost_update_lab.scenarios.on_{'mariadb' if servers.on_mariadb else 'postgres'}")
     with ExitStack() as stack:
         stack.enter_context(known_by_environment(servers))
-        connection = stack.enter_context(prepared(servers, disposable))
+        connection = stack.enter_context(of.prepared(servers, disposable))
         if leave_as_found:
-            stack.enter_context(_left_as_found(connection, servers))
-        before = _mark(connection, servers)
+            stack.enter_context(of.left_as_found(servers))
+            stack.enter_context(_keys_as_found(servers))
+        before = of.mark(connection), _keys(servers)
         if scenario.setup:
             scenario.setup()
-            after_setup(connection, before == _mark(connection, servers))
-        try:
-            postgres = PostgresSnapshot(psycopg.connect(servers.database, autocommit=True))
-        except CannotBeRestored as error:
-            raise Mistake(str(error)) from None
-        stack.callback(postgres.close)
+            after_setup(of.left_open(connection), before == (of.mark(connection), _keys(servers)))
+        tables: Tables = of.tables(servers)
+        stack.callback(tables.close)
         keys = RedisSnapshot(servers.redis) if servers.redis else None
         if keys:
             stack.callback(keys.close)
         for invariant in (*scenario.invariants, *scenario.always):
             if isinstance(invariant.holds, TableInvariant):
-                invariant.holds.bind(postgres)
-        chance = {(t.title, c.name) for t in postgres.tables for c in t.columns if c.chance}
-        yield Opened(
-            scenario, servers, postgres, keys, frameworks, patches, Judge(scenario), frozenset(chance)
-        )
+                invariant.holds.bind(tables)
+        chance = {(t.title, c.name) for t in tables.tables for c in t.columns if c.chance}
+        judge = Judge(scenario)
+        yield Opened(scenario, servers, of, tables, keys, frameworks, patches, judge, frozenset(chance))
 
 
-def _mark(connection: psycopg.Connection[Any], servers: Servers) -> object:
-    """A value that differs if something was committed in between."""
-    row = connection.execute(
-        "SELECT pg_current_xact_id_if_assigned(), pg_snapshot_xmax(pg_current_snapshot())"
-    ).fetchone()
+def _keys(servers: Servers) -> object:
+    """What Redis holds now."""
     if not servers.redis:
-        return row
+        return None
     keys = RedisSnapshot(servers.redis)
     try:
-        return row, keys.keys(), sorted(keys.left)
+        return keys.keys(), sorted(keys.left)
     finally:
         keys.close()
 
 
 @contextmanager
-def _left_as_found(connection: psycopg.Connection[Any], servers: Servers) -> Iterator[None]:
-    """At the end, new tables are dropped, and the others hold what they held before; so do keys."""
-    before = PostgresSnapshot(psycopg.connect(servers.database, autocommit=True), "explorer_before")
+def _keys_as_found(servers: Servers) -> Iterator[None]:
+    """At the end, Redis holds what it held before."""
     keys = RedisSnapshot(servers.redis) if servers.redis else None
     try:
         yield
     finally:
-        before.drop_newer()
-        before.restore_all()
-        before.close()
         if keys:
             keys.restore()
             keys.close()

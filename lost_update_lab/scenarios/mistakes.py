@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
-
-import psycopg
 
 from lost_update_lab.model.errors import (
     KEEPS_STATE,
@@ -22,12 +19,6 @@ from lost_update_lab.scenarios.exploration import Opened
 from lost_update_lab.scenarios.serial import Serial, SerialOrders
 from lost_update_lab.subject.operations import VIOLATED
 from lost_update_lab.subject.scenario import Mistake
-
-_OPEN = """
-SELECT left(query, 60) FROM pg_stat_activity
-WHERE datname = current_database() AND state LIKE 'idle in transaction%' AND backend_xid IS NOT NULL
-"""
-
 
 #: the engine's remedy → the remedy for a scenario
 _REMEDIES = {
@@ -51,11 +42,12 @@ def not_explored(error: Broken) -> Mistake:
     return Mistake(f"the operations cannot be explored: {error}{seen}. The remedy: {remedy_of(error.remedy)}")
 
 
-def after_setup(connection: psycopg.Connection[Any], the_same: bool) -> None:
-    """Can every session see what the setup did? Raises Mistake."""
-    if row := connection.execute(_OPEN).fetchone():
+def after_setup(left_open: str, the_same: bool) -> None:
+    """Can every session see what the setup did? `left_open`: the last command of a transaction that has not ended.
+    Raises Mistake."""
+    if left_open:
         raise Mistake(
-            f"the setup commits nothing: its transaction is still open (last: {row[0]}), so no worker sees what it "
+            f"the setup commits nothing: its transaction is still open (last: {left_open}), so no worker sees what it "
             "did. Commit it, or connect with autocommit=True"
         )
     if the_same:

@@ -14,8 +14,10 @@ from typing import Any
 
 from lost_update_lab.snapshot.postgres import CannotBeRestored
 
-#: the database that keeps the opening state
-OPENING = "explorer_opening"
+#: the databases that keep an opening state, and what was there before a scenario; followed by the name of the user's
+OPENING, BEFORE = "explorer_opening", "explorer_before"
+#: the longest name of a database
+_LONGEST = 64
 #: the number of restores for which one old snapshot is held: what the purge has to keep for it grows
 HELD_FOR = 200
 #: s; a session that still uses a table would keep it from being emptied for a day, MariaDB's own time-out
@@ -27,6 +29,10 @@ WHERE table_schema = DATABASE() AND table_type = 'BASE TABLE' ORDER BY table_nam
 """
 _SEQUENCES = """
 SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE() AND table_type = 'SEQUENCE'
+"""
+_NAMES = """
+SELECT table_name FROM information_schema.tables
+WHERE table_schema = DATABASE() AND table_type IN ('BASE TABLE', 'SEQUENCE')
 """
 _NEXT = "SELECT next_not_cached_value FROM `{}`"
 _COLUMNS = """
@@ -61,8 +67,9 @@ class MariaDBSnapshot:
     else, and returns its rows. `held`: the same in another session. `besides`: tables that no schedule writes, which
     are left alone."""
 
-    def __init__(self, run: Run, held: Run, besides: Collection[str] = ()) -> None:
+    def __init__(self, run: Run, held: Run, besides: Collection[str] = (), kept: str = OPENING) -> None:
         self.run, self._held = run, held
+        self._kept = f"{kept}_{run('SELECT DATABASE()')[0][0]}"[:_LONGEST]
         if found := run(_TRIGGERS):
             raise CannotBeRestored(
                 f"the database has a trigger for inserts ({found[0][0]}), which would act when rows are put back. "
@@ -80,10 +87,10 @@ class MariaDBSnapshot:
         self.run("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
         self.run("SET SESSION autocommit = 1")
         self.run(f"SET SESSION lock_wait_timeout = {PATIENCE}")
-        self.run(f"DROP DATABASE IF EXISTS {OPENING}")
-        self.run(f"CREATE DATABASE {OPENING}")
+        self.run(f"DROP DATABASE IF EXISTS `{self._kept}`")
+        self.run(f"CREATE DATABASE `{self._kept}`")
         for name in self._filled:
-            self.run(f"CREATE TABLE {OPENING}.`{name}` AS SELECT * FROM `{name}`")  # noqa: S608  (names of its own)
+            self.run(f"CREATE TABLE `{self._kept}`.`{name}` AS SELECT * FROM `{name}`")  # noqa: S608  (names of its own)
         self.restore({*self.tables, *self.sequences})
 
     def rows(self) -> Rows:
@@ -115,13 +122,20 @@ class MariaDBSnapshot:
             if name in self._filled:
                 columns = ", ".join(f"`{each}`" for each in self.tables[name].stored)
                 self.run(
-                    f"INSERT INTO `{name}` ({columns}) SELECT {columns} FROM {OPENING}.`{name}`"  # noqa: S608
+                    f"INSERT INTO `{name}` ({columns}) SELECT {columns} FROM `{self._kept}`.`{name}`"  # noqa: S608
                 )
+
+    def restore_all(self) -> None:
+        """Drop the tables and sequences that were created since, and restore the others, as far as they exist."""
+        there = {name for (name,) in self.run(_NAMES)}
+        for name in there - {*self.tables, *self.sequences}:
+            self.run(f"DROP TABLE `{name}`")  # of a sequence, too
+        self.restore(there & {*self.tables, *self.sequences})
 
     def drop(self) -> None:
         """Remove everything that the explorer has made."""
         self._held("ROLLBACK")
-        self.run(f"DROP DATABASE IF EXISTS {OPENING}")
+        self.run(f"DROP DATABASE IF EXISTS `{self._kept}`")
 
 
 def _select(table: Table) -> str:

@@ -17,8 +17,10 @@ from redis.retry import Retry
 from lost_update_lab.model.errors import Unanswered
 from lost_update_lab.model.server import Server
 from lost_update_lab.model.system import STALLED, UNBROKEN, Ending, Judgement, told_of
-from lost_update_lab.snapshot.postgres import PostgresSnapshot
+from lost_update_lab.servers.mariadb.server import MariaDBServer
 from lost_update_lab.snapshot.redis import RedisSnapshot
+from lost_update_lab.snapshot.tables import Tables
+from lost_update_lab.subject import mariadb
 from lost_update_lab.subject.outcome import Outcome, Told, canonical
 from lost_update_lab.subject.scenario import Operation, Scenario
 from lost_update_lab.subject.servers import Servers
@@ -82,7 +84,7 @@ class Operations:
         self,
         scenario: Scenario,
         servers: Servers,
-        postgres: PostgresSnapshot,
+        postgres: Tables,
         keys: RedisSnapshot | None,
         frameworks: Sequence[Framework] = (),
         left_out: Collection[tuple[str, str]] = (),
@@ -92,6 +94,8 @@ class Operations:
         self.judge_by: Callable[[Observed], Judgement] = lambda observed: Judgement(UNBROKEN)
         #: the engine's access to the servers, once there is any
         self.servers: Mapping[str, Server] = {}
+        #: where the operations write there
+        self.mariadb: MariaDBServer | None = None
         #: how many operations each worker has finished in this schedule
         self.done = [0] * len(scenario.workers)
         self._own = threading.local()
@@ -106,6 +110,8 @@ class Operations:
             framework.begin()
         if "postgres" in changed:
             self.postgres.restore()
+        if "mariadb" in changed and self.mariadb:
+            self.mariadb.restore()
         if "redis" in changed and self.keys:
             self.keys.restore()
 
@@ -123,11 +129,14 @@ class Operations:
         result = operation.call(*operation.args, **operation.keywords, **handed)
         return asyncio.run(result) if inspect.iscoroutine(result) else result
 
-    def _sql(self) -> psycopg.Connection[Any]:
-        if not hasattr(self._own, "sql") or self._own.sql.closed:
+    def _sql(self) -> Any:
+        found = getattr(self._own, "sql", None)
+        if self.addresses.on_mariadb:
+            if found is None or not found.open:
+                self._own.sql = mariadb.connect(self.addresses.database)
+        elif found is None or found.closed:
             self._own.sql = psycopg.connect(self.addresses.database, autocommit=True)
-        found: psycopg.Connection[Any] = self._own.sql
-        return found
+        return self._own.sql
 
     def _redis(self) -> redis.Redis:
         if not hasattr(self._own, "redis"):

@@ -14,7 +14,7 @@ import redis
 
 from lost_update_lab.subject.scenario import Mistake
 
-DATABASE, REDIS = "DATABASE_URL", "REDIS_URL"
+DATABASE, REDIS, MARIADB = "DATABASE_URL", "REDIS_URL", "mariadb"
 #: the user has said that the servers may be emptied
 DISPOSABLE = "LOST_UPDATE_LAB_DISPOSABLE"
 SETTINGS = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
@@ -32,25 +32,48 @@ class Servers:
     database: str
     redis: str
 
+    @property
+    def on_mariadb(self) -> bool:
+        return self.database.startswith(("mysql://", "mariadb://", "mysql+pymysql://", "mariadb+pymysql://"))
+
 
 def embedded(name: str) -> str:
-    """The address of this process's PostgreSQL or Valkey, which is started when it is first asked for."""
+    """The address of this process's PostgreSQL, MariaDB or Valkey, which is started when it is first asked for."""
     if (
         os.getpid() not in _owners
     ):  # a forked process has its own servers: two processes would reset each other's rows
         _embedded.clear()
         _owners[:] = [os.getpid()]
     if name not in _embedded:
-        try:
-            from lost_update_lab.embedded.postgres import Postgres
-            from lost_update_lab.embedded.valkey import Valkey
-        except ImportError as missing:
-            raise Mistake(f"no server was given, and {missing.name} is not installed: {INSTALL}") from None
-        made: Any = Postgres(settings=SETTINGS) if name == DATABASE else Valkey()
+        made = _mariadb() if name == MARIADB else _of_wheel(name)
         made.start()
         atexit.register(_close, made, os.getpid())
         _embedded[name] = made.url
     return _embedded[name]
+
+
+def _of_wheel(name: str) -> Any:
+    try:
+        from lost_update_lab.embedded.postgres import Postgres
+        from lost_update_lab.embedded.valkey import Valkey
+    except ImportError as missing:
+        raise Mistake(f"no server was given, and {missing.name} is not installed: {INSTALL}") from None
+    return Postgres(settings=SETTINGS) if name == DATABASE else Valkey()
+
+
+def _mariadb() -> Any:
+    try:
+        from lost_update_lab.embedded import mariadb
+    except ImportError:
+        raise Mistake("PyMySQL is not installed: pip install 'lost-update-lab[mysql]'") from None
+    if reason := mariadb.available():
+        raise Mistake(f"MariaDB cannot be started here: {reason}, or set DATABASE_URL to one of your own")
+    return mariadb.MariaDB(settings=mariadb.EXPLORED)
+
+
+def is_embedded(url: str) -> bool:
+    """Is it a server that this process has started?"""
+    return url in _embedded.values()
 
 
 def _close(server: Any, owner: int) -> None:
@@ -64,14 +87,15 @@ def embedded_already(name: str) -> str:
 
 
 def choose(database: str = "", keys: str = "") -> Servers:
-    """The servers that are given, or those of the environment, or else embedded ones."""
+    """The servers that are given, or those of the environment, or else embedded ones. `database` "mariadb": an embedded
+    MariaDB."""
     given = os.environ.get(DATABASE)
     if given and not database and given not in _embedded.values() and os.environ.get("PYTEST_XDIST_WORKER"):
         raise Mistake(
             "pytest-xdist runs tests side by side, and all of them were given one database: they would reset it under "
             "each other. Unset DATABASE_URL, so that each process starts servers of its own, or run without -n"
         )
-    found = database or given or embedded(DATABASE)
+    found = embedded(MARIADB) if database == MARIADB else database or given or embedded(DATABASE)
     return Servers(found, keys or os.environ.get(REDIS) or embedded(REDIS))
 
 
@@ -99,7 +123,7 @@ def prepared(servers: Servers, disposable: bool = False) -> Iterator[psycopg.Con
         if servers.database not in _embedded.values():
             _allowed(connection, disposable)
         if servers.redis and servers.redis not in _embedded.values() and not disposable:
-            _may_be_emptied(servers.redis)
+            may_be_emptied(servers.redis)
         name = psycopg.sql.Identifier(connection.info.dbname)
         patient = "ALTER DATABASE {} SET deadlock_timeout = '1h'", "ALTER DATABASE {} RESET deadlock_timeout"
         set_, reset = (psycopg.sql.SQL(each).format(name) for each in patient)
@@ -127,7 +151,7 @@ def _allowed(connection: psycopg.Connection[Any], disposable: bool) -> None:
         )
 
 
-def _may_be_emptied(url: str) -> None:
+def may_be_emptied(url: str) -> None:
     with redis.Redis.from_url(url) as client:
         if (keys := client.dbsize()) and os.environ.get(DISPOSABLE) != "1":
             raise Mistake(

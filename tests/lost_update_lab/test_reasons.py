@@ -41,6 +41,7 @@ REASONS = {
     "own clock decides there, which the explorer cannot move (SYSDATE() after a wait": "BY_ANOTHER_CLOCK",
     "own clock decides there, which the explorer cannot move (inside of …": "IN_THE_COMMAND",
     "a command to MariaDB, and the explorer was given no": "TO_OTHERS",
+    "a command to PostgreSQL, and the explorer was given a MariaDB": "NO_SERVER_THERE",
     "no gate for psycopg's pipeline mode": "BY_EXECUTE",
     "no gate for PyMySQL's SSCursor": "BY_EXECUTE",
     "no gate for this command of PyMySQL": "BY_EXECUTE",

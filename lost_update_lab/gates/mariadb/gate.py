@@ -25,9 +25,7 @@ from lost_update_lab.servers.mariadb.server import NAME, MariaDBServer
 from lost_update_lab.servers.mariadb.session import look, session_of
 
 NO_SERVER = "a command to MariaDB, and the explorer was given no MariaDB server"
-TO_OTHERS = (
-    "keep it on PostgreSQL or Redis there; the lab's own strategies: manage.py explore --store mariadb"
-)
+TO_OTHERS = "give it the address: database='mysql://…' (an embedded one: database='mariadb')"
 NO_GATE = "no gate for this command of PyMySQL (number {})"
 #: isolation levels under which a plain SELECT meets what others have not committed
 MEETS = ("SERIALIZABLE", "READ-UNCOMMITTED")
@@ -121,8 +119,11 @@ def _known(run: Run, task: Task, connection: Any) -> None:
     if not hasattr(connection, "explorer_session"):
         with beside():
             connection.explorer_session = look(driver, connection)
-    server_of(run).answers.strict |= session_of(connection).isolation != "READ-COMMITTED"
-    server_of(run).answers.meets |= session_of(connection).isolation in MEETS
+    server, session = server_of(run), session_of(connection)
+    with beside():
+        session.begins_at(driver, connection, server.level)
+    server.answers.strict |= session.isolated != "READ-COMMITTED"
+    server.answers.meets |= session.isolated in MEETS
     sessions, used = task.worker.sessions.setdefault(NAME, {}), task.uses.setdefault(NAME, [])
     if sessions.get(connection, task) is not task and run.recorder:
         run.recorder.opaque("two threads use one session of MariaDB")

@@ -33,6 +33,9 @@ from lost_update_lab.servers.postgres.clock_words import sleeps, virtual
 from lost_update_lab.servers.postgres.server import NAME, PostgresServer
 from lost_update_lab.snapshot.written import publish
 
+NO_SERVER = "a command to PostgreSQL, and the explorer was given a MariaDB as its database"
+NO_SERVER_THERE = "let the operations use one database, and give its address"
+
 
 def wait(connection: psycopg.Connection[Any], gen: Any, *args: Any, **keywords: Any) -> Any:
     place = here()
@@ -49,6 +52,10 @@ def wait(connection: psycopg.Connection[Any], gen: Any, *args: Any, **keywords: 
         name in (driver.COMMIT, driver.ROLLBACK) and status == TransactionStatus.IDLE
     ):
         return driver.wait(connection, gen, *args, **keywords)
+    if NAME not in place.run.servers:
+        place.run.error = Broken(NO_SERVER, NO_SERVER_THERE)
+        gen.close()
+        halt(place.task)
     server = place.run.servers[NAME]
     assert isinstance(server, PostgresServer)
     if place.run.ending:

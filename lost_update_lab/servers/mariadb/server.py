@@ -43,17 +43,20 @@ _SYSDATE = ("SET SESSION timestamp = 1", "SELECT SYSDATE() = NOW()", "SET SESSIO
 
 class MariaDBServer(Kept, Plain):
     """`connect`: makes a connection of the explorer's own to the database. `driver`: how to talk past the gates.
-    `left_out`: columns that make no state, such as times of day. `besides`: tables that no schedule writes."""
+    `left_out`: columns that make no state, such as times of day: their names, or those of table and column. `besides`:
+    tables that no schedule writes."""
 
     name = NAME
     lags = learns = False
     virtual_by = "each session's timestamp"
+    #: the isolation level of transactions that do not ask for one; "": what their sessions have
+    level = ""
 
     def __init__(
         self,
         connect: Callable[[], Any],
         driver: Driver,
-        left_out: Collection[str] = (),
+        left_out: Collection[str | tuple[str, str]] = (),
         besides: Collection[str] = (),
     ) -> None:
         self._connect, self.driver, self._left_out = connect, driver, frozenset(left_out)
@@ -153,7 +156,9 @@ class MariaDBServer(Kept, Plain):
         lines = []
         for name, of_table in rows.items():
             columns = self.snapshot.tables[name].columns
-            kept = [place for place, column in enumerate(columns) if column not in self._left_out]
+            kept = [
+                place for place, column in enumerate(columns) if not self._left_out & {column, (name, column)}
+            ]
             lines += [f"{name} {[row[place] for place in kept]!r}" for row in of_table]
         return lines
 

@@ -74,6 +74,8 @@ class Session:
     usual: Patience
     patience: Patience
     who: Any = None
+    #: the isolation level that its transactions have because the search says so; "": their own
+    level: str = ""
     #: what its clock shows, in µs since the start of the schedule; None: the time of day
     told: int | None = None
     #: a command was sent and its answer not read yet; `asks`: which command; `late`: what ended its wait
@@ -102,13 +104,25 @@ class Session:
             driver.begin_again(connection)
             for statement in (*self.settings, *_waits(self.usual)):
                 driver.run(connection, statement)
-            self.told = None
+            self.told, level, self.level = None, self.level, ""
+            self.begins_at(driver, connection, level)
         if driver.commits_by_itself(connection) is not self.autocommit:
             driver.run(connection, f"SET autocommit = {self.autocommit:d}")
         driver.wish_autocommit(connection, self.autocommit)
         if driver.inside(connection):
             raise RuntimeError(f"session {driver.number(connection)} is left inside a transaction")
         self.changed, self.late, self.patience = False, "", self.usual
+
+    def begins_at(self, driver: Driver, connection: Any, level: str) -> None:
+        """From now on its transactions begin at this level, if they do not ask for one."""
+        if level != self.level:
+            self.level = level
+            name = (level or self.isolation).upper().replace("-", " ")
+            driver.run(connection, f"SET SESSION TRANSACTION ISOLATION LEVEL {name}")
+
+    @property
+    def isolated(self) -> str:
+        return (self.level or self.isolation).upper().replace(" ", "-")
 
     def status(self, driver: Driver, connection: Any) -> Status:
         """Its status, as the memoised server keeps it."""

@@ -1,0 +1,80 @@
+"""A scenario's database is a MariaDB: how it is left as it was found, looked at, and explored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from lost_update_lab.adapters import pymysql as driver
+from lost_update_lab.scenarios.commits import ObservedMariaDB
+from lost_update_lab.scenarios.isolation import level_of
+from lost_update_lab.snapshot.functions import Names
+from lost_update_lab.snapshot.mariadb import BEFORE, MariaDBSnapshot
+from lost_update_lab.snapshot.mariadb_tables import MariaDBTables
+from lost_update_lab.snapshot.postgres import CannotBeRestored
+from lost_update_lab.subject.mariadb import connect, prepared
+from lost_update_lab.subject.scenario import Mistake
+from lost_update_lab.subject.servers import Servers
+
+_OPEN = """
+SELECT COALESCE(trx_query, 'a write') FROM information_schema.innodb_trx
+JOIN information_schema.processlist ON id = trx_mysql_thread_id
+WHERE trx_rows_modified > 0 AND db = DATABASE() AND id <> CONNECTION_ID()
+"""
+#: ready-made invariants quote names as SQL does (invariants.py)
+_ANSI = "SET SESSION sql_mode = CONCAT(@@sql_mode, ',ANSI_QUOTES')"
+
+
+def left_open(connection: Any) -> str:
+    """The last command of a transaction that is still open. "": there is none."""
+    rows = _asked(connection, _OPEN)
+    return str(rows[0][0]) if rows else ""
+
+
+def mark(connection: Any) -> object:
+    """A value that differs if something was committed in between: the tables, with the sums of their rows."""
+    names = [name for (name,) in _asked(connection, "SHOW TABLES")]
+    return _asked(connection, f"CHECKSUM TABLE {', '.join(f'`{each}`' for each in names)}") if names else ()
+
+
+@contextmanager
+def left_as_found(servers: Servers) -> Iterator[None]:
+    """At the end, new tables are dropped, and the others hold what they held before."""
+    with connect(servers.database) as ours, connect(servers.database) as held:
+        try:
+            before = MariaDBSnapshot(
+                lambda text: _asked(ours, text), lambda text: _asked(held, text), kept=BEFORE
+            )
+        except CannotBeRestored as error:
+            raise Mistake(str(error)) from None
+        try:
+            yield
+        finally:
+            before.restore_all()
+            before.drop()
+
+
+def tables(servers: Servers) -> MariaDBTables:
+    """The database after the setup. Raises Mistake."""
+    connection = connect(servers.database)
+    _asked(connection, _ANSI)
+    return MariaDBTables(lambda text: _asked(connection, text), connection.close)
+
+
+def server(servers: Servers, of: Any, left_out: Names, level: str = "") -> ObservedMariaDB:
+    """The engine's access to it. `level`: of transactions that do not ask for one. Raises Mistake."""
+    try:
+        found = ObservedMariaDB(lambda: connect(servers.database), driver, left_out)
+    except CannotBeRestored as error:
+        raise Mistake(str(error)) from None
+    found.level = level_of(level).name.replace("_", " ") if level else ""
+    return found
+
+
+def _asked(connection: Any, text: str) -> tuple[tuple[Any, ...], ...]:
+    """One round trip beside the gates."""
+    return driver.run(connection, text)
+
+
+__all__ = ["left_as_found", "left_open", "mark", "prepared", "server", "tables"]

@@ -1,0 +1,61 @@
+"""A scenario's database is a PostgreSQL: how it is left as it was found, looked at, and explored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+
+from lost_update_lab.scenarios.commits import ObservedPostgres
+from lost_update_lab.snapshot.functions import Names
+from lost_update_lab.snapshot.postgres import CannotBeRestored, PostgresSnapshot
+from lost_update_lab.subject.scenario import Mistake
+from lost_update_lab.subject.servers import Servers, prepared
+
+_OPEN = """
+SELECT left(query, 60) FROM pg_stat_activity
+WHERE datname = current_database() AND state LIKE 'idle in transaction%' AND backend_xid IS NOT NULL
+"""
+_MARK = "SELECT pg_current_xact_id_if_assigned(), pg_snapshot_xmax(pg_current_snapshot())"
+
+
+def left_open(connection: psycopg.Connection[Any]) -> str:
+    """The last command of a transaction that is still open. "": there is none."""
+    row = connection.execute(_OPEN).fetchone()
+    return row[0] if row else ""
+
+
+def mark(connection: psycopg.Connection[Any]) -> object:
+    """A value that differs if something was committed in between."""
+    return connection.execute(_MARK).fetchone()
+
+
+@contextmanager
+def left_as_found(servers: Servers) -> Iterator[None]:
+    """At the end, new tables are dropped, and the others hold what they held before."""
+    before = PostgresSnapshot(psycopg.connect(servers.database, autocommit=True), "explorer_before")
+    try:
+        yield
+    finally:
+        before.drop_newer()
+        before.restore_all()
+        before.close()
+
+
+def tables(servers: Servers) -> PostgresSnapshot:
+    """The database after the setup. Raises Mistake."""
+    try:
+        return PostgresSnapshot(psycopg.connect(servers.database, autocommit=True))
+    except CannotBeRestored as error:
+        raise Mistake(str(error)) from None
+
+
+def server(servers: Servers, of: Any, left_out: Names, level: str = "") -> ObservedPostgres:
+    """The engine's access to it. (How transactions begin at another level: isolation.py.)"""
+    sql = of.contents_sql(left_out)
+    return ObservedPostgres(servers.database, sql, besides=bool(left_out), counted=of.names)
+
+
+__all__ = ["left_as_found", "left_open", "mark", "prepared", "server", "tables"]

@@ -1,0 +1,36 @@
+"""What a scenario asks of its database between two schedules, whichever server it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from lost_update_lab.snapshot.catalogue import Table
+
+
+class Tables(Protocol):
+    """The database after the setup."""
+
+    @property
+    def tables(self) -> tuple[Table, ...]: ...
+
+    def restore(self) -> None:
+        """Undo what the last schedule has written."""
+
+    def changed(self) -> list[Table]:
+        """The tables that differ from the opening state."""
+
+    def rows(self, tables: Sequence[Table]) -> dict[Table, list[dict[str, Any]]]:
+        """The rows that are committed now. Values are those of JSON."""
+
+    def opening(self, table: Table) -> list[dict[str, Any]]:
+        """The rows that existed after the setup."""
+
+    def versions(self, table: Table) -> list[str]:
+        """For each row of `rows`, in the same order, which write it is from. Empty: that is not known."""
+
+    def value(self, query: str) -> str:
+        """The first column of the first row. Raises LookupError with the server's words."""
+
+    def close(self) -> None:
+        """Remove everything that the explorer has made in the database."""

@@ -1,0 +1,148 @@
+"""explore() on a MariaDB: a user's own operations through PyMySQL."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import psycopg
+import pymysql
+import pytest
+
+from lost_update_lab import Result, explore, worker
+from lost_update_lab.command.trust import bank
+from lost_update_lab.embedded.mariadb import MariaDB
+from lost_update_lab.invariants import balance_conserved, never_below, unique
+from lost_update_lab.scenarios.race import Race
+from lost_update_lab.subject.mariadb import parameters
+from lost_update_lab.subject.scenario import Mistake
+from tests.lost_update_lab.mariadb import shop
+
+Trial = Callable[..., Result]
+
+
+@pytest.fixture
+def address(explored_mariadb: MariaDB) -> Iterator[str]:
+    """A database of its own on the explorer's MariaDB."""
+    with explored_mariadb.connect(autocommit=True) as connection, connection.cursor() as cursor:
+        cursor.execute("CREATE DATABASE shop_test")
+        yield explored_mariadb.url.replace("/lab?", "/shop_test?")
+        cursor.execute("DROP DATABASE shop_test")
+
+
+@pytest.fixture
+def trial(address: str, scenario_urls: tuple[str, str]) -> Trial:
+    return partial(explore, database=address, redis=scenario_urls[1], setup=shop.open_shop)
+
+
+def both(call: Any) -> list[Any]:
+    return [worker("Ann", call, "XMAS", 1), worker("Bob", call, "XMAS", 2)]
+
+
+def test_the_outcome_of_no_serial_order_is_found(trial: Trial) -> None:
+    result = trial(both(shop.redeem))
+    assert (result.verdict, result.exhausted) == ("violated", True)
+    assert result.schedule
+    assert result.schedule.confirmed == 10
+    told = str(result)
+    assert "shop.py:" in told
+    assert "voucher[XMAS].uses: 1 → 0" in told
+    assert any("redemption.at" in note for note in result.notes)  # the server's own clock: not compared
+
+
+def test_a_lock_before_the_read_is_kept_and_the_control_breaks(trial: Trial) -> None:
+    result = trial(both(shop.redeem_locked), crashes=1, invariant=unique("redemption", "code"))
+    assert (result.verdict, result.exhausted) == ("kept", True)
+    assert not any("without" in note for note in result.notes)
+
+
+def test_isolation_what_if(trial: Trial) -> None:
+    """MariaDB's REPEATABLE READ lets two transactions write skew; SERIALIZABLE ends one of them: a deadlock."""
+    workers = [worker("Ann", shop.withdraw, 150, 1), worker("Bob", shop.withdraw, 150, 2)]
+    levels = ["read committed", "repeatable read", "serializable"]
+    result = trial(workers, isolation=levels, refusals=[pymysql.OperationalError])
+    assert [(part.part, part.verdict) for part in result.parts] == [
+        ("read-committed", "violated"),
+        ("repeatable-read", "violated"),
+        ("serializable", "kept"),
+    ]
+
+
+def test_ready_made_invariants_and_what_holds_at_each_commit(trial: Trial) -> None:
+    workers = [worker("Ann", shop.withdraw, 150, 1), worker("Bob", shop.withdraw, 150, 1)]
+    result = trial(workers, always=never_below("account.balance", -100))
+    assert result.sentence == "account.balance is below -100"
+    money = trial(workers, invariant=balance_conserved("account.balance"))
+    assert money.sentence.startswith("the sum of account.balance")
+
+
+def test_a_lease_in_a_row_is_explored_to_the_end(trial: Trial) -> None:
+    def opens() -> None:
+        shop.open_shop()
+        shop.ask("UPDATE voucher SET uses = 0")
+
+    def nothing_lost(ann: object, bob: object) -> bool:
+        [(balance,)] = shop.ask("SELECT balance FROM account WHERE id = 1")
+        return bool(balance == 100 + 10 * (ann == "ok") + 20 * (bob == "ok"))
+
+    workers = [worker("Ann", shop.leased, 10), worker("Bob", shop.leased, 20)]
+    result = trial(workers, pauses=1, setup=opens, invariant=(nothing_lost, "a deposit is lost"))
+    assert (result.verdict, result.exhausted) == ("violated", True)
+    assert result.hazards == {"contention": "kept", "pause": "violated"}
+    assert any("the clock of mariadb is virtual" in note for note in result.notes)
+
+
+def test_the_database_is_left_as_it_was_found(trial: Trial, address: str) -> None:
+    with pymysql.connect(**parameters(address), autocommit=True) as connection, connection.cursor() as cursor:
+        cursor.execute("CREATE TABLE account (id INT PRIMARY KEY, balance INT)")
+        cursor.execute("INSERT INTO account VALUES (1, 100), (2, 100)")
+
+        def changes() -> None:
+            shop.ask("INSERT INTO account VALUES (3, 100)")
+            shop.ask("CREATE TABLE newer (id INT)")
+
+        workers = [worker("Ann", shop.withdraw, 200, 1), worker("Bob", shop.withdraw, 200, 2)]
+        assert trial(workers, setup=changes).verdict == "violated"
+        cursor.execute("SELECT * FROM account")
+        assert cursor.fetchall() == ((1, 100), (2, 100))
+        cursor.execute("SHOW TABLES")
+        assert cursor.fetchall() == (("account",),)
+        cursor.execute("SHOW DATABASES LIKE 'explorer%'")
+        assert cursor.fetchall() == ()
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"setup": lambda: None}, "the setup commits nothing"),
+        ({"mutate": True}, "knows the locks of psycopg"),
+        ({"database": "mysql://nobody@127.0.0.1:1/x_test"}, "no MariaDB answers"),
+        ({"isolation": "snapshot"}, "there is no isolation level 'snapshot'"),
+    ],
+)
+def test_mistakes_are_told_in_a_sentence(trial: Trial, change: dict[str, Any], told: str) -> None:
+    with pytest.raises(Mistake, match=told):
+        trial(both(shop.redeem_locked), **change)
+
+
+def test_a_database_that_is_no_test_is_not_touched(
+    explored_mariadb: MariaDB, scenario_urls: tuple[str, str]
+) -> None:
+    with pytest.raises(Mistake, match="the database 'lab' is not touched"):
+        explore(both(shop.redeem), database=explored_mariadb.url, redis=scenario_urls[1])
+
+
+def test_trust_keeps_its_account_on_postgresql(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATABASE_URL", "mysql://me@127.0.0.1/shop_test")
+    with pytest.raises(Mistake, match="kept on PostgreSQL"):
+        bank(Race("trust"), None, ())
+
+
+def test_psycopg_beside_a_mariadb_is_told(trial: Trial, scenario_urls: tuple[str, str]) -> None:
+    def operation(sql: Any) -> None:
+        with psycopg.connect(scenario_urls[0]) as connection:
+            connection.execute("SELECT 1")
+
+    with pytest.raises(Mistake, match="was given a MariaDB"):
+        trial([worker("Ann", operation), worker("Bob", operation)])
