@@ -20,6 +20,7 @@ from redis.retry import Retry
 import ledger.config.mariadb
 from loadtest.servers import MariaDB, Postgres, Valkey
 from lost_update_lab.embedded import mariadb
+from lost_update_lab.runs import garbage
 
 # no deadline: a machine that stands still for 0.2 s says nothing about a property
 settings.register_profile("lab", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -71,11 +72,14 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return FolderScheduling(config, log) if config.getoption("dist") == "loadfile" else None
 
 
+_stays = ExitStack()
+
+
 def pytest_collection_finish() -> None:
     """What the collection made lives as long as the session. The garbage collector need not walk over it again, nor
     each search that looks for connections: 13 % of the CPU time of the engine's tests."""
     gc.collect()
-    gc.freeze()
+    _stays.enter_context(garbage.frozen())
 
 
 @pytest.fixture(scope="session")

@@ -5,12 +5,39 @@ from __future__ import annotations
 
 import sys
 import sysconfig
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any, ClassVar
+from weakref import WeakKeyDictionary
 
 _STANDARD = sysconfig.get_paths()["stdlib"]
 _PACKAGES = sysconfig.get_paths()["purelib"]
+
+
+class _Holders:
+    """The names under which modules hold certain values.
+
+    A module is looked into again when it has more names or fewer. To look into each of some thousand modules takes 0.1
+    s, longer than several schedules: it was a quarter of the CPU time of the engine's tests.
+    """
+
+    def __init__(self, values: Iterable[Any]) -> None:
+        self._values = {id(value): value for value in values}  # held, so that no other value gets its id
+        self._known: WeakKeyDictionary[Any, tuple[int, list[str]]] = WeakKeyDictionary()
+
+    def names(self, module: Any) -> list[str]:
+        held = getattr(module, "__dict__", None)
+        if not isinstance(held, dict) or str(held.get("__name__")).startswith("lost_update_lab."):
+            return []
+        size, names = self._known.get(module, (0, []))
+        if size != len(held):
+            names = [name for name, value in list(held.items()) if id(value) in self._values]
+            self._known[module] = (len(held), names)
+        return names
+
+
+#: by the ids of what is replaced: the gates replace the same for each harness
+_holders: dict[frozenset[int], _Holders] = {}
 
 
 class Patches:
@@ -34,15 +61,16 @@ class Patches:
         self._wanted[id(original)] = (original, replacement)
 
     def apply(self) -> None:
-        """Look once for all replacements: a look into each of a thousand modules takes as long as several schedules."""
+        """Replace what was asked for until now."""
         if not self._wanted:
             return
+        holders = _holders.setdefault(
+            frozenset(self._wanted), _Holders(original for original, _ in self._wanted.values())
+        )
         for module in list(sys.modules.values()):
-            names = getattr(module, "__dict__", None)
-            if not isinstance(names, dict) or str(names.get("__name__")).startswith("lost_update_lab."):
-                continue
-            for name in [name for name, value in list(names.items()) if id(value) in self._wanted]:
-                self.method(module, name, self._wanted[id(names[name])][1])
+            for name in holders.names(module):
+                if (wanted := self._wanted.get(id(getattr(module, name, None)))) is not None:
+                    self.method(module, name, wanted[1])
             if isinstance(module, ModuleType) and _is_of_a_package(module):
                 if module not in self._kept:
                     self._kept[module] = list(_kept_by(module))

@@ -25,6 +25,26 @@ def not_now() -> Iterator[None]:
             gc.enable()
 
 
+_frozen: list[None] = []
+
+
+@contextmanager
+def frozen() -> Iterator[None]:
+    """What exists now stays until the outermost of these blocks ends: no collection looks at it again.
+
+    They are counted, because `gc.get_freeze_count` walks over all that is frozen: 16 % of the CPU time of the engine's
+    tests.
+    """
+    _frozen.append(None)
+    gc.freeze()
+    try:
+        yield
+    finally:
+        _frozen.pop()
+        if not _frozen:
+            gc.unfreeze()
+
+
 def collect(*, keep: bool) -> None:
     """Collect now. `keep`: never look again at what is left by then. A search or a lane thaws it at its end."""
     gc.collect()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import time
 from contextlib import suppress
 from math import inf
@@ -21,6 +20,7 @@ from lost_update_lab.model.errors import (
     Unknown,
 )
 from lost_update_lab.model.system import told_of
+from lost_update_lab.runs import garbage
 from lost_update_lab.runs.found import Found, SearchResult
 from lost_update_lab.runs.in_memory_run import InMemoryRun
 from lost_update_lab.runs.run import Run
@@ -81,9 +81,11 @@ class Search(Choosing):
 
     def _explored(self, begun: float) -> SearchResult:
         """`begun`: the time from which the budget counts."""
+        with garbage.frozen():
+            return self._within(begun)
+
+    def _within(self, begun: float) -> SearchResult:
         result = self.result
-        if thaws := not gc.get_freeze_count():
-            gc.freeze()  # what exists now lives as long as the search, so the collector need not look at it again
         self.harness.keeps = True
         budget = self.bounds.budget or inf
         self.harness.until = begun + budget * (1 - SHARE)
@@ -112,8 +114,6 @@ class Search(Choosing):
             self.harness.until, self.harness.keeps = inf, False
             if self.harness.recording:
                 self.harness.recording.settled = False
-            if thaws:
-                gc.unfreeze()
         if gone_around := [who for server in self.harness.servers.values() if (who := server.bypassed())]:
             result.exhausted = result.settled = False
             result.cause, result.remedy = "; ".join(gone_around), GATE_IT
