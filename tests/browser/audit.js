@@ -28,31 +28,38 @@
     if (shown(head) && !head.textContent.trim()) found.add(`an empty heading: ${called(head.closest("table"))}`);
   for (const drawing of document.querySelectorAll("svg:not([aria-hidden=true]):not(svg svg)"))
     if (drawing.getAttribute("role") !== "img" || !drawing.querySelector(":scope > title")?.textContent) found.add("a drawing without words");
-  const ids = [...document.querySelectorAll("[id]")].map((element) => element.id);
-  for (const id of ids) if (ids.indexOf(id) !== ids.lastIndexOf(id)) found.add(`twice: #${id}`);
+  const ids = new Set();
+  for (const { id } of document.querySelectorAll("[id]")) ids.has(id) ? found.add(`twice: #${id}`) : ids.add(id);
   const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
-  const rgba = (colour) => {
+  const once = (ask) => { // a page has many elements, and few colours
+    const known = new Map();
+    return (what) => {
+      if (!known.has(what)) known.set(what, ask(what));
+      return known.get(what);
+    };
+  };
+  const rgba = once((colour) => {
     canvas.clearRect(0, 0, 1, 1);
     canvas.fillStyle = colour;
     canvas.fillRect(0, 0, 1, 1);
     const [red, green, blue, alpha] = canvas.getImageData(0, 0, 1, 1).data;
     return [red, green, blue, alpha / 255];
-  };
+  });
+  const style = once(getComputedStyle);
   const over = (upper, lower) => [0, 1, 2].map((part) => upper[part] * upper[3] + lower[part] * (1 - upper[3]));
   const light = (colour) => {
     const [red, green, blue] = colour.map((part) => (part / 255 <= 0.03928 ? part / 255 / 12.92 : ((part / 255 + 0.055) / 1.055) ** 2.4));
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
   };
-  const line = (element) => (element ? [element, ...line(element.parentElement)] : []);
-  const below = (element) => line(element).reverse().reduce((paper, each) => over(rgba(getComputedStyle(each).backgroundColor), paper), [255, 255, 255]);
+  const below = once((element) => (element ? over(rgba(style(element).backgroundColor), below(element.parentElement)) : [255, 255, 255]));
+  const opaque = once((element) => (element ? style(element).opacity * opaque(element.parentElement) : 1));
+  const pictured = once((element) => element && (style(element).backgroundImage !== "none" || element.matches("select, .pygal-chart, [aria-hidden=true]") || pictured(element.parentElement)));
   for (const element of document.querySelectorAll("body *")) {
     const texts = [...element.childNodes].some((node) => node.nodeType === Node.TEXT_NODE && node.data.trim());
-    const pictured = line(element).some((each) => getComputedStyle(each).backgroundImage !== "none" || each.matches("select, .pygal-chart, [aria-hidden=true]"));
-    if (!texts || pictured || !shown(element)) continue;
-    const style = getComputedStyle(element);
+    if (!texts || pictured(element) || !shown(element)) continue;
     const paper = below(element);
-    const ink = rgba(element.closest("svg") ? style.fill : style.color);
-    ink[3] *= line(element).reduce((all, each) => all * getComputedStyle(each).opacity, 1);
+    const [red, green, blue, alpha] = rgba(element.closest("svg") ? style(element).fill : style(element).color);
+    const ink = [red, green, blue, alpha * opaque(element)];
     const [dark, bright] = [light(over(ink, paper)), light(paper)].sort((one, other) => one - other);
     const ratio = (bright + 0.05) / (dark + 0.05);
     if (ratio < 4.5) found.add(`contrast ${ratio.toFixed(2)}: ${called(element)}`);

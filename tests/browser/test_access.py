@@ -109,7 +109,8 @@ def test_awkward_rows_are_accessible(page: Page, pages: dict[str, str]) -> None:
 def test_every_page_is_accessible(
     page: Page, every_page: list[str], screens: tuple[tuple[int, str], ...]
 ) -> None:
-    """Every other page in the dark, the rest by day."""
+    """Every other page in the dark, the rest by day. Nothing is blocked by the policy, and no other host is asked
+    (`watched`; the policy's own words: tests/site)."""
     assert len(every_page) > 40
     for odd, screen in enumerate(screens):
         assert not problems_of(page, {each: each for each in every_page[odd::2]}, screen)
