@@ -41,8 +41,6 @@ _start = BaseProcess.start
 BY_FLOCK = (
     "lock it by fcntl.flock or fcntl.lockf; `manage.py compare` and `manage.py faults` run real processes"
 )
-KEPT_SLEEP = "it waits in real time ({seconds:g} s), by a time.sleep that was kept before the explorer put its gates in"
-BY_THE_MODULE = "call time.sleep itself where it waits, and keep it in no object and in no C code beforehand"
 MACHINES = "workers stand for machines of their own"
 
 
@@ -76,8 +74,6 @@ def _locks_a_file(event: str, args: tuple[Any, ...]) -> bool:
 
 
 def _elsewhere(place: Here, event: str, args: tuple[Any, ...]) -> Broken | None:
-    if event == "time.sleep":
-        return Broken(KEPT_SLEEP.format(seconds=args[0]), BY_THE_MODULE)
     if event == "os.fork":
         return Elsewhere("it forks another process, whose commands pass no gate", IN_THIS_PROCESS)
     if event in _PROGRAMS:

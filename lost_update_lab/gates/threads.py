@@ -11,6 +11,7 @@ from lost_update_lab.model.effects import START
 from lost_update_lab.model.workers import Halt
 from lost_update_lab.runs.place import Here, anywhere, attach, beside, here
 from lost_update_lab.schedule import pending
+from lost_update_lab.telling.lines import is_own
 
 _start, _join, _is_alive = threading.Thread.start, threading.Thread.join, threading.Thread.is_alive
 _wait, _notify, _notify_all = (
@@ -18,6 +19,9 @@ _wait, _notify, _notify_all = (
     threading.Condition.notify,
     threading.Condition.notify_all,
 )
+_get_ident = threading.get_ident
+#: the number of a worker's main thread, as its own code sees it
+MAIN_NUMBER = 140_000_000_000_000
 
 
 def start(thread: threading.Thread) -> None:
@@ -99,6 +103,15 @@ def notify_all(condition: threading.Condition) -> None:
         _woken(place, condition, None)
 
 
+def get_ident() -> int:
+    """Forked processes have main threads of the same number, so a lock cannot tell its holders apart by it. Libraries
+    get the real one: they keep a client for each thread by it."""
+    place = anywhere()
+    if place is None or not is_own(sys._getframe(1).f_code.co_filename):
+        return _get_ident()
+    return MAIN_NUMBER + place.task.number
+
+
 def _unraisable(known: Any) -> Any:
     """A finalizer that would send something after its thread's end is stopped too: there is nothing to report."""
 
@@ -111,6 +124,7 @@ def _unraisable(known: Any) -> Any:
 
 def install(patches: Patches) -> None:
     patches.method(sys, "unraisablehook", _unraisable(sys.unraisablehook))
+    patches.everywhere(_get_ident, get_ident)
     patches.method(threading.Thread, "start", start)
     patches.method(threading.Thread, "join", join)
     patches.method(threading.Thread, "is_alive", is_alive)

@@ -67,7 +67,7 @@ class Harness:
         self.system, self.bounds, self.gates = system, bounds, gates
         self.servers = {server.name: server for server in servers}
         self.patches = Patches()
-        self.until, self.runs = inf, 0
+        self.until, self.runs = _now() + (bounds.budget or inf), 0
         self.keeps = False  # a search is under way, and what exists stays until its end (garbage.py)
         #: found out before a search (poll_calibration.py): does a worker look at a wall clock? The longest lease, in µs
         self.looks, self.longest = False, 0
@@ -79,7 +79,7 @@ class Harness:
         self.learns = False
         self._opening: dict[str, MemoisedServer] = {}
         self._judged: dict[Hashable, Judgement] = {}
-        self.threads = [WorkerThread(chr(ord("A") + index)) for index in range(bounds.workers)]
+        self.threads = [WorkerThread() for _ in range(bounds.workers)]
 
     def __enter__(self) -> Self:
         look_around()
@@ -278,7 +278,7 @@ class Harness:
             WorkerThread.left += bool(task.thread and task.thread.is_alive())
         elif not self.threads[task.worker.index].finish(within, task):
             WorkerThread.left += 1
-            self.threads[task.worker.index] = WorkerThread(task.worker.name)
+            self.threads[task.worker.index] = WorkerThread()
             if not (hangs or task.swallows):
                 raise hang(task)
 

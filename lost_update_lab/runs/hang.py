@@ -15,11 +15,13 @@ import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
-from lost_update_lab.model.errors import GATE_IT, REPORT_IT, SWALLOWS, Broken, Elsewhere
+from lost_update_lab.model.errors import GATE_IT, MORE_TIME, REPORT_IT, SWALLOWS, Broken, Elsewhere
 from lost_update_lab.model.workers import Task
 
 #: seconds without news: from a thread in a gate, or at work; and from one that stands still in its own code
 NEWS_WITHIN, STANDS_WITHIN = 20.0, 3.0
+#: seconds without news after which the end of the budget is the fault of the thread whose turn it is
+INSIDE = 1.0
 #: … and from one that is known to hang, when its run is over
 HUNG_WITHIN = 0.2
 DEBUGGERS = frozenset({"bdb", "pdb", "ipdb", "debugpy", "pydevd", "_pydevd_bundle"})
@@ -28,6 +30,14 @@ SHOWN = 8
 CLIENTS = "redis" + os.sep, "psycopg" + os.sep, "psycopg_pool" + os.sep, "django" + os.sep
 _HERE = str(Path(__file__).parents[1])
 _STANDARD = sysconfig.get_paths()["stdlib"]
+TURNS = (
+    "look at the trace: there the code goes on without a command, a sleep or a wait, so no other worker gets its turn. "
+    "Only if it ends by itself, give it more time: --budget SECONDS"
+)
+KEPT = (
+    "{who} waits in real time ({place}), by a time.sleep that was kept before the explorer put its gates in"
+)
+BY_THE_MODULE = "call time.sleep itself where it waits, and keep it in no object beforehand"
 LET_GO = (
     "let it wait by time.sleep, by threading, or in a client with a gate (docs/explorer.md, 'Other clients')"
 )
@@ -51,6 +61,9 @@ class Watchdog:
         """The error, once it is certain. `news` grows with each sign of life. `task`: the one whose turn it is."""
         thread = task.thread if task else None
         used = _used(thread) if thread else 0.0
+        if task and "nanosleep" in _waits_in(thread) and not _in_a_gate(thread):
+            place = _placed(_frames(thread))[3]
+            return Broken(KEPT.format(who=task.name, place=place), BY_THE_MODULE, trace=_told(thread))
         if news != self.news or _in_a_debugger(thread):
             self.news, self.since, self.used = news, now, used
             return None
@@ -60,26 +73,45 @@ class Watchdog:
         return hang(task)
 
 
+def out_of_time(task: Task | None, budget: float | None, since: float) -> Broken:
+    """The error to raise when the budget has ended inside of a schedule. `since`: seconds without news."""
+    told = f"the budget of {budget:g} s ended"
+    if task is None or not task.thread or since < INSIDE or _in_a_gate(task.thread):
+        return Broken(told, MORE_TIME)
+    place = _placed(_frames(task.thread))[3]
+    trace = _told(task.thread)
+    return Broken(f"{told}: {task.name} was in its own code for {since:.0f} s ({place})", TURNS, trace)
+
+
 def hang(task: Task | None) -> Broken:
     """The error to raise, with the traceback of the thread that hangs."""
     frames = _frames(task.thread) if task else []
     if task is None or not frames:
         return Broken("nothing is heard of any worker", REPORT_IT)
-    inner, own = frames[-1], _own(frames)
-    place = f"{Path(own.filename).name}, line {own.lineno}, in {own.name}"
-    trace = "".join(traceback.format_list(frames[-SHOWN:]))
-    if _waits_for_a_lock(task.thread) and inner is own:
+    inner, own, inside, place = _placed(frames)
+    trace = _told(task.thread)
+    if "futex" in _waits_in(task.thread) and inner is own:
         return Elsewhere(PROCESSES.format(place=place), trace=trace)
-    inside = "" if inner is own else f", in {inner.name} of {Path(inner.filename).name}"
     remedy = GATE_IT if Path(inner.filename).stem in ("socket", "selectors", "ssl", "asyncio") else LET_GO
     return Broken(UNSEEN.format(who=task.name, place=place, inside=inside), remedy, trace=trace)
 
 
 def swallows(task: Task) -> Broken:
     """The error to raise for a thread that goes on when it is told to end."""
-    own = _own(_frames(task.thread))
-    place = f"{Path(own.filename).name}, line {own.lineno}, in {own.name}"
-    return Broken(SWALLOWED.format(who=task.name, place=place), SWALLOWS)
+    return Broken(SWALLOWED.format(who=task.name, place=_placed(_frames(task.thread))[3]), SWALLOWS)
+
+
+def _placed(
+    frames: Sequence[traceback.FrameSummary],
+) -> tuple[traceback.FrameSummary, traceback.FrameSummary, str, str]:
+    """The innermost frame, the innermost of its own code, how the first stands inside of it, and where that is."""
+    inner, own = frames[-1], _own(frames)
+    inside = "" if inner is own else f", in {inner.name} of {Path(inner.filename).name}"
+    return inner, own, inside, f"{Path(own.filename).name}, line {own.lineno}, in {own.name}"
+
+
+def _told(thread: threading.Thread | None) -> str:
+    return "".join(traceback.format_list(_frames(thread)[-SHOWN:]))
 
 
 def _frames(thread: threading.Thread | None) -> list[traceback.FrameSummary]:
@@ -122,10 +154,10 @@ def _used(thread: threading.Thread) -> float:
         return time.perf_counter()
 
 
-def _waits_for_a_lock(thread: threading.Thread | None) -> bool:
-    """Does it wait for a lock of its own process? Only Linux can tell."""
+def _waits_in(thread: threading.Thread | None) -> str:
+    """Where in the kernel it waits: futex (a lock of its own process), nanosleep (it sleeps). Only Linux can tell."""
     number = getattr(thread, "native_id", 0)
     try:
-        return "futex" in Path(f"/proc/self/task/{number}/wchan").read_text()
+        return Path(f"/proc/self/task/{number}/wchan").read_text()
     except OSError:
-        return False
+        return ""

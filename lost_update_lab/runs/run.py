@@ -15,10 +15,9 @@ from typing import Any, TypeVar
 from lost_update_lab.memo.events import Begins, Ended, Waiting
 from lost_update_lab.memo.recording import Event, Recorder, Recording
 from lost_update_lab.model.bounds import Bounds
-from lost_update_lab.model.errors import MORE_TIME, Broken
 from lost_update_lab.model.server import Server
 from lost_update_lab.model.workers import Halt, Standing, Task, Worker, halt
-from lost_update_lab.runs.hang import Watchdog
+from lost_update_lab.runs.hang import Watchdog, out_of_time
 from lost_update_lab.runs.memory import Memory
 from lost_update_lab.schedule import decisions, pending
 from lost_update_lab.schedule.world import Chooser, World
@@ -56,7 +55,7 @@ class Run(World):
             now = _now()
             broken = watchdog.look(self.news, self._turn, now)
             if broken is None and now > self.until + LOOK_EVERY:
-                broken = Broken(f"the budget of {self.bounds.budget:g} s ended", MORE_TIME)
+                broken = out_of_time(self._turn, self.bounds.budget, now - watchdog.since)
             if broken:
                 self.hung = self._turn
                 raise broken

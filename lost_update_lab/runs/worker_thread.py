@@ -12,6 +12,8 @@ from lost_update_lab.model.workers import Task
 _now = time.perf_counter  # the real one: workers see another
 #: seconds that a worker's code may take to its end; and seconds between two looks at whether it will end at all
 END_WITHIN, LOOK_EVERY = 20.0, 0.05
+#: the name of the thread: workers stand for processes, and each of those has one of this name
+MAIN = "MainThread"
 
 
 class WorkerThread:
@@ -20,12 +22,12 @@ class WorkerThread:
 
     left: ClassVar[int] = 0
 
-    def __init__(self, name: str) -> None:
+    def __init__(self) -> None:
         self.job: Callable[[], None] | None = None
         self.begin, self.done = threading.Lock(), threading.Lock()
         self.begin.acquire()
         self.done.acquire()
-        self.thread = threading.Thread(target=self._loop, name=name, daemon=True)
+        self.thread = threading.Thread(target=self._loop, name=MAIN, daemon=True)
         self.thread.start()
 
     def _loop(self) -> None:

@@ -11,12 +11,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from filelock import FileLock
 
-from lost_update_lab.model.errors import GATE_IT, KEEPS_STATE, MORE_TIME, SWALLOWS, Elsewhere
+from lost_update_lab.model.errors import GATE_IT, KEEPS_STATE, SWALLOWS, Elsewhere
 from lost_update_lab.model.system import trace_of, words_of
 from lost_update_lab.runs import hang
 from lost_update_lab.runs.found import SearchResult
@@ -148,8 +149,43 @@ def test_the_budget_bounds_real_time_whatever_is_done_in_it(explore: Explore) ->
 
     result = explore(busy, budget=2)
     over.append(True)
-    assert result.remedy == MORE_TIME
+    assert "the budget of 2 s ended: A was in its own code for" in result.cause
+    assert "sum(range(1000))" in result.trace
+    assert result.remedy == hang.TURNS
     assert time.monotonic() < until
+
+
+_kept = SimpleNamespace(sleep=time.sleep)
+
+
+def test_a_sleep_that_passes_no_gate_is_told_as_one(explore: Explore) -> None:
+    """Each is short, so the thread sends news again and again: only the budget would have ended it."""
+    over = list[bool]()
+
+    def waits(bank: Bank, amount: int) -> str:
+        while not over:
+            _kept.sleep(0.1)
+        return "ok"
+
+    result = explore(waits, budget=60)
+    over.append(True)
+    assert "A waits in real time (test_outside.py, line " in result.cause
+    assert "_kept.sleep(0.1)" in result.trace
+    assert result.remedy == hang.BY_THE_MODULE
+
+
+def test_workers_cannot_be_told_apart_by_what_processes_have_in_common(explore: Explore) -> None:
+    """Two processes of a server have a main thread each, of the same name, and after a fork of the same number."""
+
+    @contextmanager
+    def by_thread(bank: Bank) -> Iterator[None]:
+        me = f"{threading.current_thread().name} {threading.get_ident()}"
+        while not (bank.redis.set("lock", me, nx=True) or bank.redis.get("lock") == me.encode()):
+            time.sleep(1)
+        yield
+        bank.redis.delete("lock")
+
+    assert explore(locked_by(by_thread)).worst == "lost"
 
 
 def test_a_thread_that_swallows_its_end_is_reported_in_a_line(
