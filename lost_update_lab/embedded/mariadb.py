@@ -91,9 +91,14 @@ class MariaDB(Server):
 
     def connect(self, **options: Any) -> pymysql.Connection[Any]:
         """Open a PyMySQL connection to the database `lab`."""
-        return pymysql.connect(
-            **{"unix_socket": str(self.socket), "user": "lab", "database": "lab"} | options
-        )
+        given: dict[str, Any] = {
+            "unix_socket": str(self.socket),
+            "user": "lab",
+            "database": "lab",
+            "ssl_disabled": True,
+        }
+        made: pymysql.Connection[Any] = pymysql.connect(**given | options)
+        return made
 
     def _install(self) -> None:
         """Install into a folder beside `data` and rename it: an installation that is killed leaves no half data."""

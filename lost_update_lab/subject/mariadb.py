@@ -28,6 +28,7 @@ def parameters(url: str) -> dict[str, Any]:
     found |= {"port": parts.port} if parts.port else {}
     found |= {"user": unquote(parts.username)} if parts.username else {}
     found |= {"password": unquote(parts.password)} if parts.password else {}
+    found |= {"ssl_disabled": True} if "unix_socket" in found else {}
     return found
 
 

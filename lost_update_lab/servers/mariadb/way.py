@@ -33,7 +33,7 @@ _UNSEEN = re.compile(
 
 class Way:
     """Under READ COMMITTED a plain SELECT sees what is committed and what its own transaction wrote; a COMMIT depends
-    on its own transaction. Any other command may meet what every open transaction has locked. Under another isolation
+    on its own transaction, unless others wait: what it releases may commit by itself at once. Any other command may meet what every open transaction has locked. Under another isolation
     (`strict`: a session has one) each command matters, in the order of all of them: a snapshot begins with a SELECT."""
 
     def __init__(self) -> None:
@@ -62,7 +62,7 @@ class Way:
         place = self.place(found, strict)
         if place is None or unseen(op.text):
             return None
-        if not strict and (op.reads or op.text in ENDS):
+        if not strict and (op.reads or (op.text in ENDS and not self.line)):
             place = digest(self.lasting, b"" if op.local else found, self.inside.get(who, b""))
         past = self.past.get(who, b"") if _OF_SESSION.search(op.text) else b""
         return digest(place, past, repr((who, how)).encode(), op.identity)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from lost_update_lab.embedded.mariadb import MariaDB
+from lost_update_lab.search import search
 from lost_update_lab.search.search import SearchResult
 from lost_update_lab.servers.mariadb.way import Way, unseen
 from lost_update_lab.snapshot.mariadb import MariaDBSnapshot
@@ -21,23 +22,27 @@ CASES: dict[str, Any] = {
     "a row, for two seconds": bank.impatient,
     "a name": bank.named_lock,
     "READ COMMITTED": bank.read_committed,
+    "who commits by itself once it is released": bank.lock_row,
 }
 
 
 def _found(explore: Explore, deposit: Any, **bounds: Any) -> tuple[Any, ...]:
-    found, system = explore(deposit, faults=1, **bounds)
+    found, system = explore(deposit, faults=int(deposit is not bank.lock_row), **bounds)
     words = {key for key, count in found.counts.items() if count}
     return found.cause, found.exhausted, found.schedules, found.states, words, system.errors
 
 
 @pytest.mark.parametrize(
-    "name", [*CASES][:2] + [pytest.param(each, marks=pytest.mark.deep) for each in [*CASES][2:]]
+    "name", [*CASES][-2:] + [pytest.param(each, marks=pytest.mark.deep) for each in [*CASES][:-2]]
 )
-def test_what_is_left_out_of_a_search_changes_nothing(explore: Explore, name: str) -> None:
+def test_what_is_left_out_of_a_search_changes_nothing(
+    explore: Explore, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One in three schedules that were computed in memory is executed too."""
+    monkeypatch.setattr(search, "LOOK_EVERY", 3)
     by_real_code = _found(explore, CASES[name], in_memory=False, recorded=False)
     assert _found(explore, CASES[name]) == by_real_code
     assert by_real_code[:2] == ("", True)
-    assert explore(CASES[name], faults=1)[0].in_memory > 0
 
 
 @pytest.mark.parametrize("deposit", [bank.read_committed, bank.behind_its_snapshot])
