@@ -91,13 +91,8 @@ class MariaDB(Server):
 
     def connect(self, **options: Any) -> pymysql.Connection[Any]:
         """Open a PyMySQL connection to the database `lab`."""
-        given: dict[str, Any] = {
-            "unix_socket": str(self.socket),
-            "user": "lab",
-            "database": "lab",
-            "ssl_disabled": True,
-        }
-        made: pymysql.Connection[Any] = pymysql.connect(**given | options)
+        given: dict[str, Any] = {"unix_socket": str(self.socket), "user": "lab", "database": "lab"}
+        made: pymysql.Connection[Any] = pymysql.connect(**given | {"ssl_disabled": True} | options)
         return made
 
     def _install(self) -> None:

@@ -74,7 +74,7 @@ class SqlCommand:
             task.history.meets(who, server.contents())
         else:
             _meets(task, server, who, before, op)
-            if lasts(op.text):
+            if lasts(op.text) and not before.cut:
                 server.holds_now(who, digest(before.holds, op.identity))
         answer = server.answer(who, op)
         if isinstance(answer, Wait):
@@ -82,7 +82,7 @@ class SqlCommand:
             task.session, task.expire = who, too_late
             pending.block(world, task, answer.seconds, answer.in_vain)
             return
-        if lasts(op.text):
+        if lasts(op.text) and not answer.status.cut:
             server.holds_now(who, answer.status.holds)
         if not (answer.status.inside or answer.status.holds):
             task.history.is_out(who)
@@ -100,7 +100,7 @@ def execute(world: World, task: Task, connection: Any, command: SqlCommand) -> S
     server.changed |= not op.reads  # a counter moves on even if the insert is never committed
     status = session.status(driver, connection)
     _meets(task, server, session.who, status, op)
-    if lasts(op.text):  # it may get it at any time
+    if lasts(op.text) and not status.cut:  # it may get it at any time
         server.holds_now(connection, digest(session.holds, op.identity))
     server.tell_time(connection)
     server.asks(connection, op, status)

@@ -111,7 +111,7 @@ class Session:
         driver.wish_autocommit(connection, self.autocommit)
         if driver.inside(connection):
             raise RuntimeError(f"session {driver.number(connection)} is left inside a transaction")
-        self.changed, self.late, self.patience = False, "", self.usual
+        self.changed, self.late, self.patience, self.holds = False, "", self.usual, b""
 
     def begins_at(self, driver: Driver, connection: Any, level: str) -> None:
         """From now on its transactions begin at this level, if they do not ask for one."""

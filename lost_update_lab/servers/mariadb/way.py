@@ -33,8 +33,9 @@ _UNSEEN = re.compile(
 
 class Way:
     """Under READ COMMITTED a plain SELECT sees what is committed and what its own transaction wrote; a COMMIT depends
-    on its own transaction, unless others wait: what it releases may commit by itself at once. Any other command may meet what every open transaction has locked. Under another isolation
-    (`strict`: a session has one) each command matters, in the order of all of them: a snapshot begins with a SELECT."""
+    on its own transaction, unless others wait: what it releases may commit by itself at once. Any other command may
+    meet what every open transaction has locked. Under another isolation (`strict`: a session has one) each command
+    matters, in the order of all of them: a snapshot begins with a SELECT."""
 
     def __init__(self) -> None:
         #: False once something happens of which too little is known, until no session is inside a transaction
