@@ -20,13 +20,14 @@ from ledger.admin.import_form import number
 from ledger.strategies import CONTROL
 from loadtest.admin.estimate import of_command
 from loadtest.admin.strategies_field import asked_for, strategies_field
-from loadtest.background.commands import COMMAND_LINES, COMMANDS, EXPLORE, FAULTS, TRUST, Asked
+from loadtest.background.commands import COMMAND_LINES, COMMANDS, EXPLORE, FAULTS, TRUST, TRUST_SECONDS, Asked
 from loadtest.faults.hazards import HAZARDS
 from loadtest.faults.sentences import about
 from loadtest.findings.brief import brief
 from loadtest.findings.gloss import plain
 from loadtest.front.documents import in_line
 from loadtest.models import Trial
+from loadtest.report import command_line
 from loadtest.report import page as report
 from loadtest.trials import records
 from loadtest.verdict.words import Word
@@ -156,18 +157,32 @@ class Commands:
         """What a trial has found: as JSON, as the commands write it; as CSV; as the report in one file."""
         trial: Trial = self._trial(request, trial_id)  # type: ignore[attr-defined]
         found = records.report_of(trial, [result.data for result in trial.results.all()])
+        found["options"] = _as_the_command(trial)
         if kind == "json":
             answer = HttpResponse(json.dumps(found, indent=2, ensure_ascii=False), "application/json")
         elif kind == "csv":
             answer = HttpResponse(content_type="text/csv; charset=utf-8")
             csv.writer(answer).writerows(_rows(found))
         elif kind == "html" and trial.command in report.EVIDENCE and found["results"]:
-            shown = report.context({trial.command: found})
+            shown = {**report.context({trial.command: found}), "alone": True}
             answer = HttpResponse(render_to_string("loadtest/report.html", shown))
         else:
             raise Http404(f"no results.{kind} of this trial")
         answer["Content-Disposition"] = f'attachment; filename="trial-{trial.pk}.{kind}"'
         return answer
+
+
+def _as_the_command(trial: Trial) -> dict[str, Any]:
+    """Return the options as the command itself writes them; of a comparison's row they are that already."""
+    if trial.command not in COMMANDS:
+        return trial.options
+    asked = trial.options["asked"]
+    if trial.command == EXPLORE:
+        return {name: asked.get(name, usual) for name, usual in command_line.EXPLORE.items()}
+    if trial.command == FAULTS:
+        return {"plan": {"strategies": asked["strategies"], "hazards": asked["hazards"], "repeat": 1}}
+    chosen = {"strategies": asked["strategies"], "hazard": asked["hazards"], "gate": []}
+    return {**chosen, "seconds": TRUST_SECONDS, "budget": float(asked["budget"])}
 
 
 def _rows(found: dict[str, Any]) -> Iterator[list[Any]]:

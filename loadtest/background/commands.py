@@ -32,6 +32,8 @@ EXPLORE, FAULTS, TRUST = "explore", "faults", "trust"
 COMMANDS = (EXPLORE, FAULTS, TRUST)
 #: seconds: how often a run is looked at; how long a strategy may take beyond its budget; how long until it has ended
 LOOK_EVERY, MARGIN, END_WITHIN = 0.5, 900.0, 60.0
+#: of the load test that `trust` runs
+TRUST_SECONDS = 2.0
 #: lines of what a command says that the page shows
 SAID = 40
 
@@ -59,7 +61,7 @@ class Asked:
                 *("--faults", str(self.faults), "--workload", self.workload, "--lanes", "1"),
             ],
             FAULTS: hazards,
-            TRUST: ["--budget", str(self.budget), "--seconds", "2", *hazards],
+            TRUST: ["--budget", str(self.budget), "--seconds", f"{TRUST_SECONDS:g}", *hazards],
         }
         return [self.command, "--strategy", strategy, *own[self.command]]
 

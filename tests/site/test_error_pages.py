@@ -26,6 +26,7 @@ def test_what_is_not_there_is_named() -> None:
     page = user("ledger.view_book").get("/admin/ledger/book/xyz/change/")
     assert (page.status_code, "no book xyz" in text(page)) == (404, True)
     assert 'href="/admin/"' in text(page)
+    assert '<a href="/">' in text(user("ledger.view_book").get("/nothing"))
     page = user().get("/admin/nothing/")
     assert (page.status_code, "mistyped" in text(page)) == (404, True)
 

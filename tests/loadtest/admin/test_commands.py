@@ -51,12 +51,16 @@ def test_an_exploration_runs_and_its_findings_are_kept_and_downloaded() -> None:
     assert "A and B both read 100." in why  # the workers by their letters, and no clock that stood still
     assert '<span class="word lost">lost</span>' in why
 
-    assert page.get(f"{BASE}{row.pk}/results.json").json()["command"] == "explore"
+    told = page.get(f"{BASE}{row.pk}/results.json").json()
+    assert (told["command"], told["options"]["workers"], told["options"]["slack"]) == ("explore", 2, 100)
     lines = list(csv.reader(io.StringIO(page.get(f"{BASE}{row.pk}/results.csv").content.decode())))
     assert ["naive-lock", "contention", "lost", ""] in lines
     report = page.get(f"{BASE}{row.pk}/results.html")
     assert "attachment" in report["Content-Disposition"]
-    assert "Every order of the commands" in report.content.decode()
+    shown = report.content.decode()
+    assert "python manage.py explore --strategy naive-lock --faults 0 --budget 20" in shown
+    assert "the real code of 2 workers" in shown
+    assert not re.search(r'href="(?!#)', shown)  # it is one file: nothing lies beside it
     assert page.get(f"{BASE}{row.pk}/results.exe").status_code == 404
 
 
@@ -64,6 +68,8 @@ def test_an_exploration_runs_and_its_findings_are_kept_and_downloaded() -> None:
 def test_a_fault_cell_is_judged() -> None:
     row = asked("faults", strategies=["token"], hazards=["pause"])
     assert COMMAND_LINES.advance(row.pk)
+    again = user("loadtest.view_trial").get(f"{BASE}{row.pk}/results.html").content.decode()
+    assert "python manage.py faults --strategy token --hazard pause" in again
     words = {(r.strategy, r.data["hazard"]): r.verdict for r in row.results.all()}
     assert words["token", "pause"] == "lost"
 
