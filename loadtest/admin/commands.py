@@ -175,7 +175,7 @@ class Commands:
 def _as_the_command(trial: Trial) -> dict[str, Any]:
     """Return the options as the command itself writes them; of a comparison's row they are that already."""
     if trial.command not in COMMANDS:
-        return trial.options
+        return dict(trial.options)
     asked = trial.options["asked"]
     if trial.command == EXPLORE:
         return {name: asked.get(name, usual) for name, usual in command_line.EXPLORE.items()}
