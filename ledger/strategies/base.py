@@ -135,6 +135,12 @@ class Strategy(ABC):
     #: the stores in which it can keep a balance
     stores: ClassVar[tuple[str, ...]] = ("postgres", "mariadb")
 
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        """Who states claims of its own states them for every store: those of its parent for MariaDB are not its own."""
+        super().__init_subclass__(**keywords)
+        if "withstands" in vars(cls) and "withstands_on_mariadb" not in vars(cls):
+            cls.withstands_on_mariadb = None
+
     def __init__(self, book: Book) -> None:
         self.book = book
         self.store: Store = store_of(book)

@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 
+from ledger.strategies import STRATEGIES
 from tests.test_house import ROOT
 
 CLAIMANTS = """
@@ -58,3 +59,11 @@ def test_a_claim_that_is_subtracted_is_seen() -> None:
     """By the lock itself and by the strategy that is made of it."""
     subtracts = "LOCKS['token'].withstands = frozenset(module.Hazard) - {module.Hazard.PAUSE}"
     assert "token" in claimants(subtracts)
+
+
+def test_who_states_claims_of_its_own_inherits_none_for_mariadb() -> None:
+    """`fenced-at-write` claimed there what `fenced` does: the explorer found money lost by a clock that jumps."""
+    for slug in ("fenced-at-write", "row-lock-nowait", "optimistic-value"):
+        found = STRATEGIES[slug]
+        assert found.claims_on("mariadb") == found.withstands
+    assert STRATEGIES["fenced"].claims_on("mariadb") < STRATEGIES["fenced"].withstands
