@@ -76,12 +76,12 @@ def test_which_server_has_cut_a_worker_off_is_remembered(explorer_urls: tuple[st
         return bank.select_for_update(own, amount)
 
     with Valkey() as second:
+        system = bank.Bank(both, *explorer_urls)  # makes the tables
         servers: list[Any] = [
             PostgresServer(explorer_urls[0], bank.CONTENTS),
             RedisServer(explorer_urls[1]),
             RedisServer(second.url, "redis-2"),
         ]
-        system = bank.Bank(both, *explorer_urls)
         empty = redis.Redis.from_url(second.url)
         reset = system.reset
         system.reset = lambda changed: (reset(changed), empty.flushall())  # type: ignore[method-assign]
