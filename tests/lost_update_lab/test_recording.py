@@ -64,9 +64,9 @@ def told(result: SearchResult) -> tuple[Any, ...]:
     ("deposit", "kinds"),
     [
         (bank.select_for_update, frozenset({Fault.CRASH, Fault.LOST_REPLY})),
-        (in_a_transaction, frozenset({Fault.LOST_REPLY})),
-        (bank.opposite_order, CRASH),
-        (bank.optimistic, frozenset({Fault.LOST_REPLY})),
+        pytest.param(in_a_transaction, frozenset({Fault.LOST_REPLY}), marks=pytest.mark.deep),
+        pytest.param(bank.opposite_order, CRASH, marks=pytest.mark.deep),
+        pytest.param(bank.optimistic, frozenset({Fault.LOST_REPLY}), marks=pytest.mark.deep),
         (bank.locked_by(naive), frozenset({Fault.FAILOVER})),
         (bank.locked_by(token), frozenset({Fault.PAUSE})),
         (bank.locked_by(mended), frozenset({Fault.RENEWAL_DIES})),

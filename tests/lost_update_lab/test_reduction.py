@@ -37,8 +37,8 @@ def told(result: SearchResult) -> tuple[Any, ...]:
     [
         (bank.no_lock, {"faults": 1, "kinds": CRASH}),
         (bank.select_for_update, {"faults": 1, "kinds": CRASH}),
-        (in_a_transaction, {"faults": 1, "kinds": CRASH}),
-        (bank.optimistic, {"faults": 1, "kinds": CRASH}),
+        pytest.param(in_a_transaction, {"faults": 1, "kinds": CRASH}, marks=pytest.mark.deep),
+        pytest.param(bank.optimistic, {"faults": 1, "kinds": CRASH}, marks=pytest.mark.deep),
         (bank.opposite_order, {"faults": 1, "kinds": CRASH}),
         (bank.locked_by(naive), {"faults": 1, "kinds": CRASH}),
         (bank.no_lock, {"workers": 3}),
