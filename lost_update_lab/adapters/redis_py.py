@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import redis.asyncio.client
+import redis.asyncio.connection
 import redis.client
 import redis.connection
 from redis.connection import AbstractConnection, BlockingConnectionPool, ConnectionPool
@@ -17,11 +19,12 @@ can_read: Any = AbstractConnection.can_read
 connect_check_health: Any = AbstractConnection.connect_check_health
 
 #: modules whose name `time` is the clock by which redis-py measures how long commands take …
-MEASURING = (redis.client, redis.connection)
+MEASURING = (redis.client, redis.connection, redis.asyncio.client, redis.asyncio.connection)
 #: … in these functions, which pass it to the metrics, and to nothing else
 MEASURES = frozenset(
     {
         "Redis._execute_command",
+        "Redis.execute_command",
         "Redis._close_connection",
         "PubSub._execute",
         "PubSub._reconnect",

@@ -1,14 +1,13 @@
 """The gates of asyncio: psycopg's AsyncConnection, redis.asyncio (gates/redis/coroutines.py), and sleep.
 
-A worker's coroutine runs in an event loop in the worker's own thread. When a command stands at its gate, so does the
-loop, and no other coroutine of this worker goes on meanwhile, as it would. That is noticed (AtATime). Workers are
-interleaved as usual.
+A coroutine that stands at its gate leaves its event loop (event_loop.py) to the others of its worker. A loop that was
+made in another way than asyncio's own has no gates: when one of its coroutines stands, so do all, and no other one goes
+on meanwhile, as it would. That is noticed (AtATime). Workers are interleaved as usual.
 """
 
 from __future__ import annotations
 
 import asyncio
-import sys
 from typing import Any
 
 import psycopg
@@ -19,6 +18,8 @@ from lost_update_lab.gates import clocks
 from lost_update_lab.gates.at_a_time import AtATime
 from lost_update_lab.gates.patch import Patches
 from lost_update_lab.gates.postgres import gate
+from lost_update_lab.gates.redis import coroutines
+from lost_update_lab.model.effects import NOBODY
 from lost_update_lab.runs.place import Active, anywhere, beside, connecting, here
 from lost_update_lab.servers.postgres.bypass import made
 
@@ -27,13 +28,18 @@ _wait_conn, _wait_conn_async = waiting.wait_conn, waiting.wait_conn_async
 
 
 async def wait(connection: Any, gen: Any, *args: Any, **keywords: Any) -> Any:
-    if here() is None:
+    place = here()
+    if place is None:
+        if anywhere():  # part of a handshake: no other coroutine may run meanwhile, beside the gates
+            return gate.wait(connection, gen)
         if Active.run is not None:
             Active.bypassed("a command to PostgreSQL")
         writes = gate.may_write(gen)
         found = await driver.wait_async(connection, gen, *args, **keywords)
         gate.published(connection, writes)
         return found
+    if place.loop:
+        return await place.loop.live(place.task, gate.waiting(place, connection, gen))
     AtATime.look()
     return gate.wait(connection, gen)
 
@@ -52,8 +58,13 @@ async def wait_conn(*args: Any, **keywords: Any) -> Any:
 
 
 async def sleep(delay: float, result: Any = None) -> Any:
-    if here() is None or delay <= 0:
+    place = here()
+    if place is None or delay <= 0:
         return await _sleep(delay, result)
+    if place.loop:
+        steps = place.run.waiting(place.task, NOBODY, float(delay), f"sleep {delay:g} s")
+        await place.loop.live(place.task, steps, command=False)
+        return result
     AtATime.look()
     clocks.sleep(delay)
     return result
@@ -65,7 +76,4 @@ def install(patches: Patches) -> None:
     patches.method(waiting, "wait_conn_async", wait_conn)
     patches.method(psycopg.AsyncConnection, "connect", classmethod(connect))
     patches.everywhere(asyncio.sleep, sleep)
-    if "redis.asyncio" in sys.modules:
-        from lost_update_lab.gates.redis import coroutines
-
-        coroutines.install(patches)
+    coroutines.install(patches)

@@ -10,7 +10,7 @@ from math import inf
 from types import MappingProxyType, TracebackType
 from typing import Any, Self
 
-from lost_update_lab.gates import clocks, coroutines, files, mariadb, outside, threads
+from lost_update_lab.gates import clocks, coroutines, event_loop, files, mariadb, outside, threads
 from lost_update_lab.gates.patch import Patches
 from lost_update_lab.gates.postgres import gate as psycopg
 from lost_update_lab.gates.postgres.connections import mend
@@ -44,6 +44,7 @@ GATES: tuple[Callable[[Patches], None], ...] = (
     clocks.install,
     threads.install,
     psycopg.install,
+    event_loop.install,
     coroutines.install,
     redis.install,
     clock.install,
@@ -52,6 +53,7 @@ GATES: tuple[Callable[[Patches], None], ...] = (
 )
 _now = time.perf_counter  # the real one: workers see another
 COLLECT_EVERY = 100  # runs; a server has room for some hundred connections
+COLLECT_OFTEN = 10  # … where each run makes several anew: what belonged to an event loop ends with it
 
 
 class Harness:
@@ -136,7 +138,8 @@ class Harness:
                     self._end(run)
         finally:
             self.runs += 1
-            if self.runs % COLLECT_EVERY == 0 or run.warming_up:
+            every = COLLECT_OFTEN if any(worker.order for worker in workers) else COLLECT_EVERY
+            if self.runs % every == 0 or run.warming_up:
                 garbage.collect(keep=self.keeps)
         if run.error:
             raise run.error
@@ -266,6 +269,7 @@ class Harness:
         """A thread that does not come to its end is left where it is. From now on another one takes its place."""
         if task.steps:
             task.steps.close()
+        if task.steps or task.coroutine:  # it ends with the thread of its loop
             return
         hangs = run.hung is task
         if task.state is not State.DONE and not hangs:

@@ -27,6 +27,16 @@ class Op:
     timed: bool = False
 
 
+#: a coroutine's command is answered, and it has not heard the reply: it may now, or after another of its event loop
+HEARS = Op("", "hears", b"hears", reads=True)
+#: … it did not at once, and nothing was heard by others since
+HEARS_LATER = Op("", "hears", b"hears later", reads=True)
+#: an event loop that has something to do goes on, whatever may arrive
+GOES_ON = Op("", "goes on", b"goes on", reads=True)
+#: a coroutine waits for another one, or for a thread
+AWAITS = Op("", "awaits", b"awaits", reads=True)
+
+
 class Step(NamedTuple):
     """One line of a schedule as it is told. `at`: µs of virtual time; `worker`: "" for what no worker did."""
 

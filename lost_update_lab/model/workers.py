@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Generator, Hashable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
 from lost_update_lab.model.chance import Attempt, Chance, Moderate
 from lost_update_lab.model.commands import Op
@@ -50,6 +50,19 @@ def _taken() -> threading.Lock:
     return lock
 
 
+class EventLoop(Protocol):
+    """gates/event_loop.py."""
+
+    def current(self) -> Task:
+        """The task that runs now."""
+
+    def blocked_by(self, task: Task) -> bool:
+        """Would other tasks of this loop go on, if its thread stood still for this one?"""
+
+    async def live(self, task: Task, steps: Standing, command: bool = True) -> Any:
+        """Do these steps as a coroutine, which waits where they stop. `command`: they send something."""
+
+
 @dataclass(eq=False)
 class Task:
     """One thread of a worker. Only the thread whose turn it is touches any of this."""
@@ -61,6 +74,9 @@ class Task:
     op: Op | None = None
     #: when it was last due to act, in µs; its lateness counts from here. None: it has not begun
     due: int | None = None
+    #: it has waited, or done what others may notice. Until then (after a BEGIN alone) it may still be as late as it
+    #: likes
+    shown: bool = False
     #: when its wait ends by itself
     until: int | None = None
     #: no decision was taken yet since it stopped here
@@ -101,6 +117,10 @@ class Task:
     #: its command is executed, and its client does not hear about it
     loses_reply: bool = False
     thread: threading.Thread | None = None
+    #: it is a coroutine, or a timer, of an event loop in that thread (gates/event_loop.py)
+    coroutine: bool = False
+    #: the event loop that runs in its thread now
+    loop: EventLoop | None = None
     #: what it was told last (recording.py); what it does, where no thread does it; what it stands before,
     #: where no server is asked either (in_memory_run.py)
     heard: Hashable = "begin"
@@ -122,6 +142,11 @@ class Task:
         return self.leases is not None and self.history.comes_again
 
     @property
+    def beside(self) -> bool:
+        """Is it a thread beside the main one, or a coroutine of such a thread?"""
+        return not self.main and not (self.coroutine and self.thread is self.worker.main.thread)
+
+    @property
     def number(self) -> int:
         """Its number among the threads of its worker."""
         return self.worker.tasks.index(self)
@@ -135,6 +160,8 @@ class Worker:
     index: int
     tasks: list[Task] = field(default_factory=list)
     paused: bool = False
+    #: in which order its coroutines went on, as a digest. "": it has only one (gates/event_loop.py)
+    order: bytes = b""
     #: what everyone could see when its resume was last offered; and the time, in µs, at which it was last offered
     #: because time had passed
     offered: tuple[bytes, int] | None = None
@@ -161,6 +188,11 @@ class Worker:
     @property
     def main(self) -> Task:
         return self.tasks[0]
+
+    @property
+    def line(self) -> list[Task]:
+        """The main thread, with the coroutines of its event loop."""
+        return [task for task in self.tasks if not task.beside]
 
     @property
     def finished(self) -> bool:

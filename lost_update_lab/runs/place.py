@@ -8,8 +8,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from lost_update_lab.model.errors import Broken
-from lost_update_lab.model.workers import Task
+from lost_update_lab.model.workers import EventLoop, Task
 from lost_update_lab.runs.run import Run
+from lost_update_lab.telling.lines import Line
 
 LOOK_AT_THE_SERVER = "look at the server's log: is it up, and has it room for another connection?"
 
@@ -20,6 +21,10 @@ class Here:
     task: Task
     #: inside something that must not be gated: a connection's handshake, a thread's start
     inside: int = 0
+    #: the event loop that runs in this thread, and has gates
+    loop: EventLoop | None = None
+    #: where the user's code is, if its frames do not show it
+    line: Line | None = None
 
 
 class Active:
@@ -49,7 +54,7 @@ def attach(here: Here | None) -> None:
 
 def here() -> Here | None:
     """Return this thread's place in the running schedule. None: it has no place and does the plain thing."""
-    found = _local.here
+    found = anywhere()
     return None if found is None or found.inside else found
 
 
@@ -69,7 +74,10 @@ def beside() -> Iterator[None]:
 
 def anywhere() -> Here | None:
     """The same as `here`, also inside what is not gated."""
-    return _local.here
+    found = _local.here
+    if found is not None and found.loop is not None:
+        found.task = found.loop.current()
+    return found
 
 
 @contextmanager

@@ -15,8 +15,9 @@ from typing import Any, TypeVar
 from lost_update_lab.memo.events import Begins, Ended, Waiting
 from lost_update_lab.memo.recording import Event, Recorder, Recording
 from lost_update_lab.model.bounds import Bounds
+from lost_update_lab.model.errors import Broken
 from lost_update_lab.model.server import Server
-from lost_update_lab.model.workers import Halt, Standing, Task, Worker, halt
+from lost_update_lab.model.workers import Halt, Standing, State, Task, Worker, halt
 from lost_update_lab.runs.hang import Watchdog, out_of_time
 from lost_update_lab.runs.memory import Memory
 from lost_update_lab.schedule import decisions, pending
@@ -24,6 +25,8 @@ from lost_update_lab.schedule.world import Chooser, World
 
 E = TypeVar("E", bound=Event)
 _now = time.perf_counter  # the real one: workers see another
+BLOCKS = "{who} blocks its event loop, for which other coroutines wait: it sleeps, or sends something, without `await`"
+AWAIT_IT = "await a client of asyncio there, asyncio.sleep(), or asyncio.to_thread()"
 #: seconds between two looks at threads that send no news
 LOOK_EVERY = 0.5
 
@@ -67,18 +70,22 @@ class Run(World):
 
     def live(self, task: Task, steps: Standing) -> Any:
         """Do these steps as a thread, which stands still where they stop. Raises Halt when the task's life is over."""
+        if task.loop and task.loop.blocked_by(task):
+            self.error = Broken(BLOCKS.format(who=task.worker.name), AWAIT_IT)
         try:
             next(steps)
             while True:
                 try:
-                    self._stand(task)
+                    self.stand(task)
                 except Halt as halt:
                     steps.throw(halt)
                 next(steps)
         except StopIteration as done:
             return done.value
 
-    def _stand(self, task: Task) -> None:
+    def stand(self, task: Task) -> Task:
+        """The thread stands still. Returns the task whose turn it is then: this one, or another of the same event loop.
+        Raises Halt when the task's life is over."""
         index = task.worker.index
         if self.memory:
             self.memory.stands(index)
@@ -88,9 +95,11 @@ class Run(World):
             halt(task)
         if self.memory and not mine:
             self.error = self.error or self.memory.goes_on(index)
+        assert self._turn
+        return self._turn
 
     def _pass_on(self, me: Task | None) -> bool:
-        """Choose the task that runs next. Returns whether it is `me`."""
+        """Choose the task that runs next. Returns whether it runs in the thread of `me`."""
         self.news += 1
         disk = self.disk
         if disk is not None and me:
@@ -105,7 +114,7 @@ class Run(World):
             disk.goes_on()
         if chosen is None:
             self._over.release()
-        elif chosen is me:
+        elif me is not None and chosen.go is me.go:
             return True
         else:
             chosen.go.release()
@@ -127,9 +136,13 @@ class Run(World):
 
     def wait(self, task: Task, key: object, seconds: float | None, text: str) -> bool:
         """A thread waits for `key`, or until the time is over. Returns whether `key` came."""
+        return bool(self.live(task, self.waiting(task, key, seconds, text)))
+
+    def waiting(self, task: Task, key: object, seconds: float | None, text: str) -> Standing:
+        """The same, as steps."""
         if self.recorder and not self.ending:
             self.recorder.arrives(task, Waiting(self.recorder.key(task, key), seconds, text))
-        return bool(self.live(task, pending.waiting(self, task, key, seconds, text)))
+        return (yield from pending.waiting(self, task, key, seconds, text))
 
     def begin_to_look(self, task: Task) -> None:
         """A thread is about to look at a clock. Before its first command, that is a decision of its own."""
@@ -141,6 +154,9 @@ class Run(World):
         if self.recorder and not self.ending:
             answer = (task.worker.result, task.worker.error) if task.main else ()
             self.recorder.arrives(task, Ended(*answer))
+        for coroutine in task.worker.tasks:
+            if coroutine.coroutine and coroutine.go is task.go and coroutine.alive:
+                coroutine.state = State.DONE
         pending.end(self, task)
         if not self.ending:
             self._pass_on(task)

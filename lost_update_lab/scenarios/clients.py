@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+from weakref import ref
 
 import psycopg
 import redis
@@ -174,6 +175,12 @@ def _as_psycopg(connection: Any) -> Iterator[None]:
     connection.commit()
 
 
+def _made_now(pool: Any) -> bool:
+    """Has this worker made it in this schedule? Then it is its own, and ends with it."""
+    place, made = anywhere(), getattr(pool, "explorer_made", None)
+    return bool(place and made and (made[0]() is place.run) and made[1] == place.task.worker.index)
+
+
 def _sqlalchemy_pools(patches: Patches, twins: Twins) -> None:
     """A schedule that is cut short makes the pool connect again: a handshake, and no step."""
     from sqlalchemy.pool import Pool, base
@@ -182,14 +189,22 @@ def _sqlalchemy_pools(patches: Patches, twins: Twins) -> None:
     record: Any = base._ConnectionRecord
     connect, shake_hands = pool_of.connect, record._ConnectionRecord__connect
 
+    begin = pool_of.__init__
+
+    def made(pool: Any, *args: Any, **keywords: Any) -> None:
+        begin(pool, *args, **keywords)
+        place = anywhere()
+        pool.explorer_made = place and (ref(place.run), place.task.worker.index)
+
     def connect_own(pool: Any) -> Any:
-        twin = twins.of(pool, pool.recreate)
+        twin = None if _made_now(pool) else twins.of(pool, pool.recreate)
         return connect(pool if twin is None else twin)
 
     def shaken(entry: Any) -> None:
         with beside():
             shake_hands(entry)
 
+    patches.method(pool_of, "__init__", made)
     patches.method(pool_of, "connect", connect_own)
     patches.method(record, "_ConnectionRecord__connect", shaken)
     patches.method(

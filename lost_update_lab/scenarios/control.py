@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import psycopg
+from redis import asyncio
 from redis.connection import AbstractConnection
 
 from lost_update_lab.gates.patch import Patches
@@ -43,12 +44,23 @@ class Unlocked:
         self.taken: set[str] = set()
 
     def install(self, patches: Patches) -> None:
-        execute: Any = psycopg.Cursor.execute
-        send: Any = AbstractConnection.send_command
-        pack_all: Any = AbstractConnection.pack_commands
+        for cursor_of in (psycopg.Cursor, psycopg.AsyncCursor):
+            self._cursors(patches, cursor_of)
+        for connection_of in (AbstractConnection, asyncio.connection.AbstractConnection):
+            self._connections(patches, connection_of)
+        if "pymysql" in sys.modules:
+            self._pymysql(patches)
+
+    def _cursors(self, patches: Patches, cursor_of: Any) -> None:
+        execute = cursor_of.execute
 
         def unlocked(cursor: Any, query: Any, *args: Any, **keywords: Any) -> Any:
             return execute(cursor, self._sql(query) if here() else query, *args, **keywords)
+
+        patches.method(cursor_of, "execute", unlocked)
+
+    def _connections(self, patches: Patches, connection_of: Any) -> None:
+        send, pack_all = connection_of.send_command, connection_of.pack_commands
 
         def sent(connection: Any, *words: Any, **keywords: Any) -> Any:
             return send(connection, *(self._redis(words) if here() else words), **keywords)
@@ -56,18 +68,18 @@ class Unlocked:
         def all_packed(connection: Any, commands: Any) -> Any:
             return pack_all(connection, [self._redis(each) for each in commands] if here() else commands)
 
-        patches.method(psycopg.Cursor, "execute", unlocked)
-        if "pymysql" in sys.modules:
-            import pymysql
+        patches.method(connection_of, "send_command", sent)
+        patches.method(connection_of, "pack_commands", all_packed)
 
-            plain: Any = pymysql.connections.Connection.query
+    def _pymysql(self, patches: Patches) -> None:
+        import pymysql
 
-            def queried(connection: Any, text: Any, *args: Any, **keywords: Any) -> Any:
-                return plain(connection, self._sql(text) if here() else text, *args, **keywords)
+        plain: Any = pymysql.connections.Connection.query
 
-            patches.method(pymysql.connections.Connection, "query", queried)
-        patches.method(AbstractConnection, "send_command", sent)
-        patches.method(AbstractConnection, "pack_commands", all_packed)
+        def queried(connection: Any, text: Any, *args: Any, **keywords: Any) -> Any:
+            return plain(connection, self._sql(text) if here() else text, *args, **keywords)
+
+        patches.method(pymysql.connections.Connection, "query", queried)
 
     def _sql(self, query: Any) -> Any:
         if not isinstance(query, str | bytes):

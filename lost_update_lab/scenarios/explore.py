@@ -39,7 +39,7 @@ from lost_update_lab.subject.servers import Servers, choose, known_by_environmen
 
 #: replays this schedule instead of exploring (`lost-update-lab replay`)
 REPLAY = "LOST_UPDATE_LAB_REPLAY"
-APART = "give each of these coroutines to a worker of its own"
+APART = "let asyncio make the loop: asyncio.run(), or asyncio.Runner() without a loop_factory"
 BY_ENVIRONMENT = f"run the same with {REPLAY}={{id}} in the environment"
 
 
@@ -141,12 +141,12 @@ def run(
         except Broken as error:
             raise not_explored(error) from error
         notes = [*_notes(ready), *map(_clock_note, finding.searched.virtual_clocks.items())]
-        several = _several_at_a_time(ready)
+        several = _several_at_a_time(ready) or _no_serial_order(ready)
         needed = scenario.control and finding.searched.exhausted and not finding.schedule
         found = control(ready) if needed else Control()
         result = _result(ready, finding, [*notes, *([found.note] if found.note else [])], found.cannot_tell)
         if several and result.kept and not replay:
-            result = replace(result, verdict=INCONCLUSIVE, cause=several, remedy=APART)
+            result = replace(result, verdict=INCONCLUSIVE, cause=several[0], remedy=several[1])
         if scenario.mutate and result.kept and not replay:
             result = replace(result, mutations=tuple(mutations(ready)))
         return replace(result, again=(again or BY_ENVIRONMENT).format(id=result.id) if result.id else "")
@@ -222,15 +222,21 @@ def _notes(opened: Opened) -> Iterator[str]:
         yield f"not compared, because the server's own clock or chance writes it: {names}"
 
 
-def _several_at_a_time(opened: Opened) -> str:
-    """Why a search of every order of the workers is not one of every order here. "": it is."""
+def _several_at_a_time(opened: Opened) -> tuple[str, str] | None:
+    """Why a search of every order of the workers is not one of every order here, and the remedy. None: it is."""
     names = " and ".join(opened.scenario.names[each] for each in sorted(AtATime.seen))
-    if not names:
-        return ""
-    how = "asyncio.gather, a TaskGroup, …"
-    return (
-        f"several coroutines of {names} are at work at a time ({how}), and they were tried in one order only"
-    )
+    told = f"several coroutines of {names} are at work at a time, in an event loop without gates, and were tried in one"
+    return (f"{told} order only", APART) if names else None
+
+
+def _no_serial_order(opened: Opened) -> tuple[str, str] | None:
+    """Likewise, where every outcome must be that of some serial order."""
+    found = opened.judge.serial.interleaved if opened.judge.serial else set()
+    if opened.scenario.invariants or not found:
+        return None
+    names = " and ".join(opened.scenario.names[each] for each in sorted(found))
+    told = f"the coroutines of {names} cannot be run one after the other: one waits while the next begins"
+    return f"{told}. So there is no serial order to compare with", "an invariant that says what must hold"
 
 
 def _clock_note(clock: tuple[str, str]) -> str:
@@ -283,7 +289,8 @@ def _bounds(scenario: Scenario, searched: Any, seconds: float, replayed: bool) -
         if scenario.faults
         else "no fault"
     )
-    names = " and ".join([", ".join([w.name for w in scenario.workers[:-1]]), scenario.workers[-1].name])
+    *others, last = [worker.name for worker in scenario.workers]
+    names = f"{', '.join(others)} and {last}" if others else f"the tasks of {last}"
     if replayed:
         return f"one schedule of {names}, {faults} in it, replayed"
     how = "every order" if searched.exhausted else "not every order"

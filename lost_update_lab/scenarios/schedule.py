@@ -9,7 +9,7 @@ from typing import Any
 from lost_update_lab.harness import Harness
 from lost_update_lab.harness.play import play
 from lost_update_lab.model.commands import Step, takes
-from lost_update_lab.runs.place import beside
+from lost_update_lab.runs.place import anywhere, beside
 from lost_update_lab.scenarios.overwrites import Did, overwrites
 from lost_update_lab.scenarios.wording import readable
 from lost_update_lab.schedule.schedule_id import encode, exactly
@@ -82,7 +82,8 @@ class StepRecorder:
         if run is not self.of:
             self.of, self.lines, self.changes, self.written = run, [], [], []
             self._tables, self._held, self._versions = {}, {}, {}
-        self.lines.append(own_line() if step.worker else None)
+        place = anywhere()
+        self.lines.append((place and place.line) or own_line() if step.worker else None)
         with beside():
             before, now = self._look()
             versions = self._versions_now()
@@ -181,7 +182,8 @@ def _key(step: Step) -> frozenset[str]:
 
 def _move(step: Step, line: Line | None, changes: tuple[str, ...], names: Mapping[str, str]) -> Move:
     _, _, thread = step.task.partition(".")
-    who = names.get(step.worker, "") + (f" (thread {thread})" if thread and step.worker else "")
+    kind = f"task {thread[1:]}" if thread.startswith("t") else f"thread {thread}"
+    who = names.get(step.worker, "") + (f" ({kind})" if thread and step.worker else "")
     command, reply = readable(step.command, step.reply)
     if step.kind == "lease":
         command = f"the lease of {step.command} is over"

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from itertools import product
 
 from lost_update_lab.harness import Harness
-from lost_update_lab.model.commands import Step
+from lost_update_lab.model.commands import GOES_ON, Step
 from lost_update_lab.model.errors import BeginsAgain
 from lost_update_lab.model.system import Judgement
 from lost_update_lab.model.transitions import Kind, Transition
+from lost_update_lab.model.workers import State, Task
 from lost_update_lab.schedule import virtual_clock
 from lost_update_lab.schedule.world import World
 from lost_update_lab.subject.operations import Observed, Operations
@@ -55,10 +56,15 @@ def prefixes(operations: Sequence[int]) -> Iterator[tuple[int, ...]]:
 
 
 class InOrder:
-    """A chooser: it takes the operations of `order`, one after the other; then the run is over."""
+    """A chooser: it takes the operations of `order`, one after the other; then the run is over. If a worker's event
+    loop has several tasks, these too go one after the other, in the order of `turns`: which of those that have not
+    begun is next. `taken`: what was chosen each time, and of how many. `interleaved`: the workers where one task had to
+    go on while another one was not done."""
 
-    def __init__(self, system: Operations, order: Sequence[int]) -> None:
-        self.system, self.order = system, order
+    def __init__(self, system: Operations, order: Sequence[int], turns: Sequence[int] = ()) -> None:
+        self.system, self.order, self.turns = system, order, turns
+        self.taken: list[tuple[int, int]] = []
+        self.interleaved: set[str] = set()
 
     def __call__(self, run: World, transitions: Sequence[Transition]) -> int:
         left = list(self.order)
@@ -72,14 +78,35 @@ class InOrder:
             run.stuck = True
             return 0
         for index in left:
-            for place, transition in enumerate(transitions):
-                if transition.kind is Kind.STEP and run.task(transition.who).worker.index == index:
-                    return place
+            steps = [
+                place
+                for place, transition in enumerate(transitions)
+                if transition.kind is Kind.STEP and run.task(transition.who).worker.index == index
+            ]
+            if steps:
+                return self._next(run, transitions, steps)
             timers = [place for place, transition in enumerate(transitions) if transition.kind is Kind.TICK]
             if timers and index == left[0]:
                 run.stuck = virtual_clock.only_polls(run)
                 return timers[0]
         return 0
+
+    def _next(self, run: World, transitions: Sequence[Transition], steps: Sequence[int]) -> int:
+        first, last = run.task(transitions[steps[0]].who), run.last
+        if first is last or not first.worker.order:
+            return steps[0]
+        if last and last.worker is first.worker and _is_not_done(last):
+            self.interleaved.add(first.worker.name)
+        if len(steps) == 1 or first.op is GOES_ON:
+            return steps[0]
+        turn = self.turns[len(self.taken)] if len(self.taken) < len(self.turns) else 0
+        self.taken.append((turn, len(steps)))
+        return steps[min(turn, len(steps) - 1)]
+
+
+def _is_not_done(task: Task) -> bool:
+    """Does it sleep, or wait in a server?"""
+    return task.state is State.BLOCKED or (task.state is State.WAIT and task.until is not None)
 
 
 class SerialOrders:
@@ -90,6 +117,8 @@ class SerialOrders:
         self.operations = [len(each.operations) for each in system.scenario.workers]
         self._known: dict[tuple[int, ...], list[Serial]] = {}
         self.closed = False
+        #: the workers whose tasks could not be run one after the other
+        self.interleaved: set[str] = set()
         #: globals of modules that a second run of the same order has changed (modules.py)
         self.remembered: list[str] = []
 
@@ -108,22 +137,42 @@ class SerialOrders:
         if counts not in self._known and not self.closed:
             found: list[Serial] = []
             for order in orders(counts):
-                if len(found) == MOST_ORDERS:
+                if len(found) >= MOST_ORDERS:
                     break
-                found.append(self.run(order))
+                found += self._of_all_tasks(order, MOST_ORDERS - len(found))
             self._known[counts] = found
         return self._known.get(counts, [])
 
+    def _of_all_tasks(self, order: tuple[int, ...], most: int) -> Iterator[Serial]:
+        """The same order of operations, with each order of the tasks in them."""
+        turns: list[int] = []
+        for _ in range(most):
+            chooser = InOrder(self.system, order, turns)
+            yield self._twice(chooser, None)
+            taken = chooser.taken
+            while taken and taken[-1][0] + 1 >= taken[-1][1]:
+                taken.pop()
+            if not taken:
+                return
+            turns = [turn for turn, _ in taken]
+            turns[-1] += 1
+
     def run(self, order: tuple[int, ...], trace: Callable[..., None] | None = None) -> Serial:
+        return self._twice(InOrder(self.system, order), trace)
+
+    def _twice(self, chooser: InOrder, trace: Callable[..., None] | None) -> Serial:
         try:
-            return self._run(order, trace)
+            return self._run(chooser, trace)
         except BeginsAgain:  # the clock is virtual from now on
             self.harness.forget_answers()
-            return self._run(order, trace)
+            chooser.taken.clear()
+            return self._run(chooser, trace)
 
-    def _run(self, order: tuple[int, ...], trace: Callable[..., None] | None) -> Serial:
+    def _run(self, chooser: InOrder, trace: Callable[..., None] | None) -> Serial:
+        order = tuple(chooser.order)
         with self.harness.unnoted():
-            run = self.harness.run(InOrder(self.system, order), {}, trace)
+            run = self.harness.run(chooser, {}, trace)
+        self.interleaved |= chooser.interleaved
         contents = {name: server.contents() for name, server in self.harness.servers.items()}
         observed = self.system.observed(run.endings, run.stuck, contents)
         return Serial(order, observed, self.system.judge_by(observed), tuple(run.steps))

@@ -84,8 +84,9 @@ def _step(world: World, task: Task, transition: Transition) -> Task:
     assert task.op is not None
     task.loses_reply = transition.kind is Kind.LOST_REPLY
     task.state, world.last = State.RUN, task
-    if task.due is None:
+    if task.due is None or not (task.shown or task.op.local):
         task.due = world.now
+    task.shown |= not task.op.local
     polls = world.full and task.history.last is not None
     mark = world.shared() if polls else b""
     if task.leases is None:  # its round begins

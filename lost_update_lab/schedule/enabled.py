@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from lost_update_lab.model.bounds import Fault
+from lost_update_lab.model.commands import GOES_ON, HEARS, HEARS_LATER
 from lost_update_lab.model.transitions import Kind, Transition
 from lost_update_lab.model.workers import Task, Worker
 from lost_update_lab.schedule import faults, virtual_clock
@@ -17,6 +20,10 @@ def transitions(world: World) -> list[Transition]:
     if world.deadlock:
         return [Transition(Kind.VICTIM, task.name) for task in world.deadlock]
     steppers = virtual_clock.ready(world)
+    if any(task.op is GOES_ON for task in steppers):
+        return _of_one_loop(steppers)
+    later = _heard_later(steppers)
+    steppers = [task for task in steppers if task not in later]
     ends_pause = any(worker.paused for worker in world.workers) and virtual_clock.only_polls(world)
     if world.full and not ends_pause and (local := [t for t in steppers if t.op and t.op.local]):
         return [Transition(Kind.STEP, local[0].name)]
@@ -30,16 +37,35 @@ def transitions(world: World) -> list[Transition]:
             if faults.used(world) + len(lag) <= world.bounds.faults:
                 found.append(Transition(Kind.PAUSE, "+".join(lag)))
     found += [Transition(Kind.RESUME, w.name) for w in world.workers if may_resume(world, w, not found)]
+    found = found or [Transition(Kind.STEP, task.name) for task in later]
     found += faults.transitions(world, steppers)
     if found and all(transition.cost for transition in found):  # a fault may also not come
         found.insert(0, Transition(Kind.STOP))
     return found
 
 
+def _of_one_loop(steppers: Sequence[Task]) -> list[Transition]:
+    """An event loop goes on, or something arrives first. What others do meanwhile may as well come before or after."""
+    goes_on = next(task for task in steppers if task.op is GOES_ON)
+    mine = [task for task in steppers if task.loop is goes_on.loop and task is not goes_on]
+    arrives = [task for task in mine if task.op is HEARS or task.fresh]
+    return [Transition(Kind.STEP, task.name) for task in (goes_on, *arrives)]
+
+
+def _heard_later(steppers: Sequence[Task]) -> list[Task]:
+    """A reply that its coroutine did not hear at once: that it hears it later makes a difference only after another
+    coroutine of its event loop has heard something."""
+    for task in steppers:
+        if task.op is HEARS and not task.fresh:
+            task.op = HEARS_LATER
+    return [task for task in steppers if task.op is HEARS_LATER]
+
+
 def late(world: World, until: int) -> list[str]:
     """Workers that would act later than the slack allows if time moved on to `until`."""
     slack = world.bounds.slack
-    names = {t.worker.name for t in virtual_clock.ready(world) if t.due is not None and t.due + slack < until}
+    begun = [t for t in virtual_clock.ready(world) if t.shown]
+    names = {t.worker.name for t in begun if t.due is not None and t.due + slack < until}
     return sorted(names)
 
 

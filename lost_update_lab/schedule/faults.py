@@ -55,11 +55,12 @@ def _possible(world: World, steppers: Sequence[Task]) -> Iterator[tuple[Transiti
     for worker in world.workers:
         if worker.crashed or worker.paused:
             continue
-        if (
-            world.looks and worker.main.state is State.READY
+        if world.looks and any(
+            task.state is State.READY for task in worker.line
         ):  # also before its first step: it may look right after
-            yield Transition(Kind.CLOCK_JUMP, worker.name, 1), worker.main.fresh
-            yield Transition(Kind.CLOCK_JUMP, worker.name, -1), worker.main.fresh
+            fresh = any(task.fresh for task in worker.line if task.state is State.READY)
+            yield Transition(Kind.CLOCK_JUMP, worker.name, 1), fresh
+            yield Transition(Kind.CLOCK_JUMP, worker.name, -1), fresh
         if worker.main.due is None:
             continue
         fresh = any(task.fresh for task in worker.tasks if task.state is State.READY)
@@ -67,11 +68,11 @@ def _possible(world: World, steppers: Sequence[Task]) -> Iterator[tuple[Transiti
         standing = [t for t in worker.tasks if t.state in (State.READY, State.BLOCKED)]
         if standing and (not worker.finished or len(worker.tasks) > 1):
             yield Transition(Kind.CRASH, worker.name), now
-        others = [t for t in worker.tasks if not t.main and t.alive]
-        if others and worker.main.state is State.READY:
+        others = [t for t in worker.tasks if t.beside and t.alive]
+        if others and any(t.state is State.READY for t in worker.line):
             yield Transition(Kind.RENEWAL_LIVES, worker.name), now
         for task in others:
-            if task.state is State.READY:
+            if task.state is State.READY and not task.coroutine:
                 yield Transition(Kind.RENEWAL_DIES, task.name), task.fresh
     for task in steppers:
         if task.op and task.op.server and not task.op.local and world.servers[task.op.server].loses_replies:
@@ -83,7 +84,8 @@ def _possible(world: World, steppers: Sequence[Task]) -> Iterator[tuple[Transiti
             yield Transition(Kind.CLOCK_JUMP, server.name), server.name in world.touched
     for worker in world.workers if world.looks else ():  # between two looks there may be nothing but a sleep
         asleep = [task for task in worker.tasks if task.state is State.WAIT]
-        if asleep and not worker.crashed and not worker.paused and worker.main.state is not State.READY:
+        ready = any(task.state is State.READY for task in worker.line)
+        if asleep and not worker.crashed and not worker.paused and not ready:
             yield Transition(Kind.CLOCK_JUMP, worker.name, 1), any(task.fresh for task in asleep)
             yield Transition(Kind.CLOCK_JUMP, worker.name, -1), any(task.fresh for task in asleep)
 
@@ -114,9 +116,11 @@ def apply(world: World, transition: Transition) -> None:
         world.record(task.worker.name, task.name, transition.kind.value, "dies alone", "")
     elif transition.kind is Kind.RENEWAL_LIVES:
         worker = world.worker(transition.who)
-        worker.main.state = State.DEAD
+        for task in worker.line:
+            if task.alive:
+                task.state = State.DEAD
         worker.cuts += (worker.name,)  # its other threads may ask whether it is alive
-        _end_sessions(world, worker.tasks[:1])
+        _end_sessions(world, worker.line)
         world.record(worker.name, worker.name, transition.kind.value, "dies, its other threads go on", "")
     elif transition.kind is Kind.CLOCK_JUMP:
         _clock_jump(world, transition)

@@ -97,7 +97,7 @@ def end(world: World, task: Task) -> None:
     """The thread has ended."""
     if task.alive:
         task.state = State.DONE
-    if task.main:
+    if task is task.worker.main:
         others = (w for w in world.workers if w is not task.worker)
         task.worker.alone = all(virtual_clock.is_outside(other) for other in others)
     world.progress()

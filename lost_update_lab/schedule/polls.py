@@ -41,7 +41,9 @@ def close(world: World, task: Task, seconds: float | None) -> None:
     world.beyond |= again and beyond
     if not same:
         task.vain_since, task.dozed = None, False
-        if task.main and not task.history.attempts:  # endless renewals are no progress for the main thread
+        if (
+            not task.beside and not task.history.attempts
+        ):  # endless renewals are no progress for the main thread
             world.progress_at = world.now
     elif task.vain_since is None and world.full:
         task.vain_since = world.now

@@ -100,7 +100,8 @@ def _worker(world: World, worker: Worker, time: Any, now: int | None) -> tuple[A
     tasks = [_task(world, task, time, now) for task in worker.tasks]
     offered = worker.offered and (worker.offered[0], worker.offered[1] == world.now)
     told = worker.attempt.told
-    return worker.paused, offered, worker.offset, worker.cuts, told, _outcome(world, worker), tasks
+    order = b"" if worker.finished else worker.order
+    return worker.paused, offered, worker.offset, worker.cuts, told, order, _outcome(world, worker), tasks
 
 
 def _outcome(world: World, worker: Worker) -> tuple[Any, ...]:
@@ -121,7 +122,7 @@ def _late(task: Task, now: int | None) -> int | bool | None:
     """How late it is. That counts for a task that may act. After a wait, or a pause, it is due from then on."""
     if now is None or task.state is not State.READY or task.worker.paused:
         return task.due is None
-    return task.due and now - task.due
+    return task.due and (now - task.due) * task.shown
 
 
 def _task(world: World, task: Task, time: Any, now: int | None) -> tuple[Any, ...]:

@@ -55,7 +55,7 @@ def wakes_at(world: World, task: Task) -> int:
 
 def dozes(world: World, task: Task) -> bool:
     in_vain = task.vain_since is not None and task.period > 0 and task.state in (State.WAIT, State.BLOCKED)
-    awake = task.renews or task.by_clock
+    awake = task.renews or task.by_clock or task.worker.order  # what it polls may be in its memory
     return in_vain and not awake and not held_back(world, task.worker)
 
 
@@ -72,7 +72,7 @@ def watched_well(world: World, task: Task) -> bool:
 def known_by_its_turn(world: World, task: Task) -> bool:
     """A thread beside the main one: was it watched doing nothing but such rounds for as long as the patience?"""
     turn = kind_of_turn(task, digest(*task.history.kind))
-    return world.full and not task.main and world.watched.get(turn, 0) >= world.bounds.patience
+    return world.full and task.beside and world.watched.get(turn, 0) >= world.bounds.patience
 
 
 def kind_of_turn(task: Task, kind: bytes) -> bytes:
@@ -86,7 +86,7 @@ def watch(world: World, task: Task) -> None:
         kind = kind_of_poll(task)
         world.learned[kind] = max(world.learned.get(kind, 0), world.now - task.vain_since)
     history = task.history
-    goes_on = not task.main and task.alive and not task.worker.paused and history.turns >= FEWEST_TURNS
+    goes_on = task.beside and task.alive and not task.worker.paused and history.turns >= FEWEST_TURNS
     for kind in history.kinds if goes_on else ():
         turn = kind_of_turn(task, kind)
         world.learned[turn] = max(world.learned.get(turn, 0), world.now - history.steady_since)
@@ -175,13 +175,16 @@ def notice_unblocked(world: World) -> None:
 def is_outside(worker: Worker) -> bool:
     """Has it ended, or not begun, or does it poll in vain?"""
     main = worker.main
-    return worker.finished or main.due is None or main.vain_since is not None
+    if worker.finished or main.due is None or main.vain_since is not None:
+        return True
+    polls = [task.vain_since is not None for task in worker.tasks if task.coroutine and task.alive]
+    return bool(polls) and all(polls)
 
 
 def only_polls(world: World) -> bool:
     """Have all workers polled, or waited for ever, for longer than any lease and the patience? Or have they made so
     many attempts, each of which changed something, that they may go on for ever?"""
-    mains = [w.main for w in world.workers if w.main.alive and not w.paused]
+    mains = [task for w in world.workers if not w.paused for task in w.line if task.alive]
     if world.full and not all(_tries(main) for main in mains):  # the referee notes no polls in vain
         return False
     tried = max((main.history.changes for main in mains), default=0)

@@ -121,8 +121,9 @@ class World:
     def worker(self, name: str) -> Worker:
         return next(worker for worker in self.workers if worker.name == name)
 
-    def new_thread(self, worker: Worker) -> Task:
-        task = Task(f"{worker.name}.{len(worker.tasks)}", worker, main=False, due=self.now)
+    def new_thread(self, worker: Worker, kind: str = "") -> Task:
+        """`kind`: a letter before its number; "": a thread."""
+        task = Task(f"{worker.name}.{kind}{len(worker.tasks)}", worker, main=False, due=self.now, shown=True)
         worker.tasks.append(task)
         self.know_tasks()
         return task
@@ -157,7 +158,7 @@ class World:
     def wake(self, task: Task, due: int) -> None:
         if task in self.waiting_line:
             self.waiting_line.remove(task)
-        task.state, task.until, task.key, task.due = State.RUN, None, None, due
+        task.state, task.until, task.key, task.due, task.shown = State.RUN, None, None, due, True
 
     def notify(self, key: object, count: int | None = None) -> list[Task]:
         """Wake the first `count` tasks that wait for `key` (None: all). Returns them."""

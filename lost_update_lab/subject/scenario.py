@@ -53,6 +53,11 @@ class Worker:
     name: str
     operations: tuple[Operation, ...]
 
+    @property
+    def is_of_asyncio(self) -> bool:
+        """Is it a coroutine? Then it may be a race in itself: the tasks of its event loop."""
+        return any(inspect.iscoroutinefunction(each.call) for each in self.operations)
+
     def then(self, call: Callable[..., Any], *args: Any, **keywords: Any) -> Worker:
         """The same worker with one more operation after the others."""
         return Worker(self.name, (*self.operations, _operation(self.name, call, args, keywords)))
@@ -88,7 +93,8 @@ def workers_of(given: Iterable[Any]) -> tuple[Worker, ...]:
         if made.name in found:
             raise Mistake(f"two workers are called {made.name!r}: give each a name of its own")
         found[made.name] = made
-    if not 2 <= len(found) <= MOST_WORKERS:
+    alone = len(found) == 1 and any(each.is_of_asyncio for each in found.values())
+    if not (alone or 2 <= len(found) <= MOST_WORKERS):
         told = f"{len(found)} worker{'s' * (len(found) != 1)}"
         raise Mistake(
             f"{told}: a race needs 2, and more than {MOST_WORKERS} are never exhausted. Name 2 or 3"

@@ -57,6 +57,9 @@ REASONS = {
     "it forks another process": "IN_THIS_PROCESS",
     "it starts another process by multiprocessing": "IN_THIS_PROCESS",
     "it starts a program": "IN_THIS_PROCESS",
+    "blocks its event loop, for which other coroutines wait": "AWAIT_IT",
+    "is cancelled while its command is under way": "LET_IT_END",
+    "waits for a socket, of a client that has no gate": "GATE_IT",
     "it talks to …, and the explorer was given no server there": "THE_SERVERS",
 }
 
@@ -120,7 +123,7 @@ def test_every_reason_has_the_remedy_that_fits_it() -> None:
 def test_a_gate_is_asked_for_only_where_a_client_without_one_was_seen() -> None:
     """Past the gates at a server (search.py), or waiting in a socket (hang.py)."""
     users = {each for each in ROOT.rglob("*.py") if re.search(r"\bGATE_IT\b", each.read_text())}
-    assert {each.name for each in users} == {"errors.py", "hang.py", "search.py"}
+    assert {each.name for each in users} == {"errors.py", "event_loop.py", "hang.py", "search.py"}
 
 
 def test_the_remedies_say_what_to_do() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from functools import partial
 from math import inf
 from typing import Any
@@ -25,7 +26,7 @@ from lost_update_lab.gates.postgres.step import SqlCommand, begin, execute
 from lost_update_lab.model.commands import Op
 from lost_update_lab.model.effects import NOBODY
 from lost_update_lab.model.errors import IN_THE_COMMAND, Broken, ClockDecides
-from lost_update_lab.model.workers import Halt, Task, halt
+from lost_update_lab.model.workers import Halt, Standing, Task, halt
 from lost_update_lab.runs.place import Active, Here, here
 from lost_update_lab.runs.run import Run
 from lost_update_lab.servers.postgres import limits
@@ -46,12 +47,17 @@ def wait(connection: psycopg.Connection[Any], gen: Any, *args: Any, **keywords: 
         found = driver.wait(connection, gen, *args, **keywords)
         published(connection, writes)
         return found
+    return place.run.live(place.task, waiting(place, connection, gen))
+
+
+def waiting(place: Here, connection: Any, gen: Any) -> Standing:
+    """Whatever psycopg sends at a time, as steps."""
     status = connection.pgconn.transaction_status
     name = gen.__name__
     if name in driver.SILENT or (
         name in (driver.COMMIT, driver.ROLLBACK) and status == TransactionStatus.IDLE
     ):
-        return driver.wait(connection, gen, *args, **keywords)
+        return driver.wait(connection, gen)
     if NAME not in place.run.servers:
         place.run.error = Broken(NO_SERVER, NO_SERVER_THERE)
         gen.close()
@@ -67,7 +73,7 @@ def wait(connection: psycopg.Connection[Any], gen: Any, *args: Any, **keywords: 
         gen.close()
         raise psycopg.NotSupportedError(str(error))
     try:
-        return _live(place, server, connection, gen, kind, given)
+        return (yield from _sent(place.run, place.task, server, connection, gen, kind, given))
     except Halt:  # no thread may leave its session inside a transaction
         server.end_sessions([connection])
         gen.close()
@@ -104,16 +110,17 @@ def _begins_to_ask(server: PostgresServer, given: dict[str, Any]) -> ClockDecide
     return ClockDecides("PostgreSQL")
 
 
-def _live(
-    place: Here,
+def _sent(
+    run: Run,
+    task: Task,
     server: PostgresServer,
     connection: psycopg.Connection[Any],
     gen: Any,
     kind: str,
     given: dict[str, Any],
-) -> Any:
-    """A thread executes a command. `kind`: the name of psycopg's generator; `given`: its arguments."""
-    run, task, idle = place.run, place.task, connection.pgconn.transaction_status == TransactionStatus.IDLE
+) -> Standing:
+    """A command. `kind`: the name of psycopg's generator; `given`: its arguments."""
+    idle = connection.pgconn.transaction_status == TransactionStatus.IDLE
     known: Any = connection
     known.explorer_isolation, name = connection.isolation_level, _name_of(run, task, connection)
     known.explorer_who = task.worker.index, *name
@@ -130,26 +137,31 @@ def _live(
         )
         begins.begins, begins.send = True, sending(text)
         run.arrives(task, begins)
-        run.live(task, begin(run, task, connection, begins.op, driver.begin(connection)))
+        yield from begin(run, task, connection, begins.op, driver.begin(connection))
     if seconds is not None:
-        gen, given = _sleep(place, connection, gen, given, seconds)
+        gen, given = yield from _sleep(run, task, connection, gen, given, seconds)
     tells = hasattr(source, "pgresult")
     event = run.arrives(task, SqlCommand(name, op, connection.isolation_level, tells=tells))
     result = (lambda: getattr(source, "pgresult", None)) if tells else None
     try:
-        return run.live(task, execute(run, task, connection, op, gen, result))
+        return (yield from execute(run, task, connection, op, gen, result))
     finally:
         if run.recorder:
             event.send = event.send or how_to_send(connection, op, kind, given)
 
 
 def _sleep(
-    place: Here, connection: psycopg.Connection[Any], gen: Any, given: dict[str, Any], seconds: float
-) -> tuple[Any, dict[str, Any]]:
+    run: Run,
+    task: Task,
+    connection: psycopg.Connection[Any],
+    gen: Any,
+    given: dict[str, Any],
+    seconds: float,
+) -> Generator[None, None, tuple[Any, dict[str, Any]]]:
     """The session sleeps in virtual time, with all that it holds. What it is asked then takes no time, or says that it
     took too long."""
     most = limits.now(connection).statement / 1000 or inf
-    place.run.wait(place.task, NOBODY, min(seconds, most), f"sleep in PostgreSQL {seconds:g} s")
+    yield from run.waiting(task, NOBODY, min(seconds, most), f"sleep in PostgreSQL {seconds:g} s")
     if seconds < most:
         return gen, given
     return driver.asked_again(gen, {**given, "params": None}, "SELECT explorer.takes_too_long()")

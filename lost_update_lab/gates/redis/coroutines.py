@@ -1,6 +1,7 @@
 """The gate of redis.asyncio: each of its connections sends through a synchronous one, which has a gate (gate.py).
 
-A worker's coroutine runs in the worker's own thread, so nothing else waits for its loop (gates/coroutines.py).
+In an event loop with gates (gates/event_loop.py) a command is sent when its reply is read, which is the next thing that
+redis.asyncio does: then both are one step, as they are in a thread.
 """
 
 from __future__ import annotations
@@ -15,8 +16,13 @@ from redis.retry import Retry
 
 from lost_update_lab.gates.at_a_time import AtATime
 from lost_update_lab.gates.patch import Patches
-from lost_update_lab.runs.place import anywhere
+from lost_update_lab.gates.redis import gate
+from lost_update_lab.gates.redis.connections import known
+from lost_update_lab.model.workers import halt
+from lost_update_lab.runs.place import Here, anywhere, here
+from lost_update_lab.servers.redis.commands import UNANSWERED
 
+SUBSCRIBE = b"SUBSCRIBE"
 #: methods that the synchronous connection does, under the same name
 METHODS = ("connect", "send_packed_command", "read_response", "can_read", "disconnect", "check_health")
 
@@ -34,15 +40,40 @@ def _by_its_twin(name: str, plain: Any) -> Any:
             return await plain(connection, *args, **keywords)
         if name == "disconnect":
             args, keywords = (), {}
-        if name == "send_packed_command":
-            AtATime.look()
         twins = vars(connection).setdefault("explorer_twins", {})
         index = place.task.worker.index
         if index not in twins:
             twins[index] = _twin(connection)
+        gated = GATED.get(name) if here() and place.loop else None
+        if gated:
+            return await gated(place, twins[index], *args, **keywords)
+        if name == "send_packed_command":
+            AtATime.look()
         return getattr(twins[index], name)(*args, **keywords)
 
     return done
+
+
+async def _send(place: Here, twin: Any, command: Any, check_health: bool = True) -> None:
+    assert place.loop
+    task, gated = place.task, gate.about_to_send(place, twin, command, check_health)
+    if any(raw.startswith(UNANSWERED) or words[0].upper().endswith(SUBSCRIBE) for words, raw in gated.outbox):
+        # its reply is a message, and perhaps never read
+        await place.loop.live(task, gate.sending(place.run, task, twin, gated))
+
+
+async def _read(place: Here, twin: Any, *args: Any, **keywords: Any) -> Any:
+    assert place.loop
+    if place.run.ending:
+        halt(place.task)
+    task, gated = place.task, known(twin)
+    if gated is None:
+        return twin.read_response(*args, **keywords)
+    return await place.loop.live(task, gate.reading(place.run, task, twin, gated, *args, **keywords))
+
+
+#: … and those that stand at a gate
+GATED = {"send_packed_command": _send, "read_response": _read}
 
 
 def _twin(connection: Any) -> Any:

@@ -24,8 +24,9 @@ from lost_update_lab.gates.redis.connections import (
 from lost_update_lab.gates.redis.step import RedisCommand, deliver, receive
 from lost_update_lab.gates.redis.waits import until_readable
 from lost_update_lab.model.commands import Op
-from lost_update_lab.model.workers import halt
+from lost_update_lab.model.workers import Standing, Task, halt
 from lost_update_lab.runs.place import Active, Here, anywhere, here
+from lost_update_lab.runs.run import Run
 from lost_update_lab.servers.redis.commands import UNANSWERED, split
 from lost_update_lab.servers.redis.wire import readable
 
@@ -38,6 +39,11 @@ def send_packed_command(connection: Any, command: Any, check_health: bool = True
         connection.explorer_listens = getattr(connection, "explorer_listens", False) or _subscribes(command)
         redis_py.send(connection, command, check_health)
         return
+    gated = about_to_send(place, connection, command, check_health)
+    place.run.live(place.task, sending(place.run, place.task, connection, gated))
+
+
+def about_to_send(place: Here, connection: Any, command: Any, check_health: bool = True) -> Gated:
     if place.run.ending:
         halt(place.task)
     gated = gate_of(place.run, place.task, connection)
@@ -45,7 +51,7 @@ def send_packed_command(connection: Any, command: Any, check_health: bool = True
         connection.check_health()
     gated.kept |= not gated.checked_out and not gated.mode
     gated.outbox.extend(split(command))
-    _live(place, connection, gated)
+    return gated
 
 
 def _subscribes(command: Any) -> bool:
@@ -53,15 +59,14 @@ def _subscribes(command: Any) -> bool:
     return any(words[0].upper() == b"SUBSCRIBE" for words, _ in split(command)) if anywhere() else False
 
 
-def _live(place: Here, connection: Any, gated: Gated) -> None:
-    """A thread sends its next command."""
-    run, task = place.run, place.task
+def sending(run: Run, task: Task, connection: Any, gated: Gated) -> Standing:
+    """The next command."""
     if gated.outbox[0][1].startswith(UNANSWERED):
-        _only_live(place)  # its reply arrives as a message
+        _only_live(run)  # its reply arrives as a message
     gated.who = task.worker.index, *(name := name_of(task, connection, gated))
     command = RedisCommand(gated.server.name, name, *gated.outbox[0], gated.checked_out)
     gated.recorded = run.arrives(task, command)
-    run.live(task, deliver(run, task, connection, gated))
+    yield from deliver(run, task, connection, gated)
 
 
 def read_response(connection: Any, *args: Any, **keywords: Any) -> Any:
@@ -69,28 +74,33 @@ def read_response(connection: Any, *args: Any, **keywords: Any) -> Any:
     gated = known(connection)
     if place is None or gated is None:
         return redis_py.read(connection, *args, **keywords)
+    return place.run.live(place.task, reading(place.run, place.task, connection, gated, *args, **keywords))
+
+
+def reading(run: Run, task: Task, connection: Any, gated: Gated, *args: Any, **keywords: Any) -> Standing:
+    """The next reply, or message."""
     if gated.op is None and gated.outbox:
-        _live(place, connection, gated)
+        yield from sending(run, task, connection, gated)
     op, gated.op = gated.op, None
     if op is None:  # a message of a subscription
-        _only_live(place)
+        _only_live(run)
         given = keywords.get("timeout")
         seconds = given if isinstance(given, int | float) else None
-        place.run.live(place.task, until_readable(place.run, place.task, connection, gated, seconds))
+        yield from until_readable(run, task, connection, gated, seconds)
         if seconds is not None and not readable(connection):
-            place.task.history.add(b"no message")
+            task.history.add(b"no message")
             raise redis.TimeoutError("Timeout reading from socket")
         op = Op(gated.server.name, "message", b"message", local=True, reads=True)
     elif gated.recorded:
-        if place.run.recorder:
-            place.run.recorder.recording.read(place.task.worker, gated.recorded.raw, (args, keywords))
+        if run.recorder:
+            run.recorder.recording.read(task.worker, gated.recorded.raw, (args, keywords))
         gated.recorded = None
-    return receive(place.run, place.task, connection, gated, op, *args, **keywords)
+    return receive(run, task, connection, gated, op, *args, **keywords)
 
 
-def _only_live(place: Here) -> None:
-    if place.run.recorder:
-        place.run.recorder.opaque("a subscription")
+def _only_live(run: Run) -> None:
+    if run.recorder:
+        run.recorder.opaque("a subscription")
 
 
 def can_read(connection: Any, timeout: float = 0) -> bool:
@@ -102,7 +112,7 @@ def can_read(connection: Any, timeout: float = 0) -> bool:
         return bool(redis_py.can_read(connection, timeout))
     if not readable(connection):
         gated.server.barrier()
-    _only_live(place)
+    _only_live(place.run)
     if not readable(connection) and timeout != 0:
         place.run.live(place.task, until_readable(place.run, place.task, connection, gated, timeout))
     found = readable(connection)

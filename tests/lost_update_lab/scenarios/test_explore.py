@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -183,3 +184,21 @@ def test_a_setup_that_recreates_a_table(trial: Trial) -> None:
             assert sql.execute("SELECT to_regclass('redemption')").fetchone() == (None,)
         finally:
             sql.execute("DROP TABLE kept, voucher")
+
+
+def take_slowly(code: str) -> bool:
+    with psycopg.connect(
+        os.environ["DATABASE_URL"]
+    ) as db:  # one transaction, which begins with its first command
+        row = db.execute("SELECT uses FROM voucher WHERE code = %s", [code]).fetchone()
+        assert row
+        time.sleep(60)
+        if row[0] > 0:
+            db.execute("UPDATE voucher SET uses = %s WHERE code = %s", [row[0] - 1, code])
+    return row[0] > 0
+
+
+def test_a_worker_whose_transaction_has_begun_may_still_be_late(trial: Trial) -> None:
+    """A BEGIN shows nothing to anybody: the second worker may read after the first one has slept, or before."""
+    result = trial([(take_slowly, "XMAS"), (take_slowly, "XMAS")], setup=one_voucher)
+    assert (result.verdict, result.exhausted) == ("violated", True)
