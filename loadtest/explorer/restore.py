@@ -35,15 +35,39 @@ def tables() -> list[Any]:
     ]
 
 
+def own_tables() -> list[str]:
+    """The tables of PostgreSQL that belong to no app: a third-party lock has made them, and keeps its rows there."""
+    known = {model._meta.db_table for model in apps.get_models(include_auto_created=True)}
+    with connections["default"].cursor() as cursor:
+        cursor.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public' ORDER BY tablename")
+        names = [name for (name,) in cursor.fetchall()]
+    return [
+        name for name in names if name not in known and not name.startswith(("django_", "procrastinate_"))
+    ]
+
+
+def drop_own_tables() -> None:
+    """An earlier lock's."""
+    with connections["default"].cursor() as cursor:
+        for name in own_tables():
+            cursor.execute(f'DROP TABLE IF EXISTS "{name}" CASCADE')
+
+
 def postgres_snapshot() -> PostgresSnapshot:
     """PostgreSQL as it is now: the book is open."""
-    names = {model._meta.db_table for model in tables()}
+    names = {*(model._meta.db_table for model in tables()), *own_tables()}
     return PostgresSnapshot(psycopg.connect(os.environ["DATABASE_URL"], autocommit=True), only=names)
 
 
 def contents_sql(snapshot: PostgresSnapshot) -> str:
     """Return one query for everything that strategies keep in SQL: one column for the state, one with all fields."""
-    every = ((table.title, column.name) for table in snapshot.tables for column in table.columns)
+    own = own_tables()
+    every = (
+        (table.title, column.name)
+        for table in snapshot.tables
+        for column in table.columns
+        if table.title not in own
+    )
     return snapshot.contents_sql({(table, column) for table, column in every if column in _LEFT_OUT})
 
 
@@ -75,7 +99,8 @@ def empty_mariadb() -> None:
 
 def empty(connection: Any, addresses: Iterable[str]) -> None:
     """Delete everything. `addresses`: of the Redis servers."""
-    names = ", ".join(["ledger_book", *(model._meta.db_table for model in tables())])
+    own = (f'"{name}"' for name in own_tables())
+    names = ", ".join(["ledger_book", *(model._meta.db_table for model in tables()), *own])
     with connection.cursor() as cursor:
         cursor.execute("SET session_replication_role = replica")
         cursor.execute(f"TRUNCATE {names} CASCADE")

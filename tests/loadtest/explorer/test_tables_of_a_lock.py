@@ -1,0 +1,75 @@
+"""A third-party lock that keeps a row in a table of its own: the row is put back, and is a part of each state."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from django.db import connections
+
+from loadtest.explorer.lanes import Lanes
+from loadtest.findings.job import Job
+from lost_update_lab.model.system import UNBROKEN
+
+TABLE = "CREATE TABLE IF NOT EXISTS its_own (name text PRIMARY KEY, until timestamptz)"
+INSERT = "INSERT INTO its_own VALUES (%s, now() + interval '10 s') ON CONFLICT (name) DO "
+OVER = "UPDATE SET until = excluded.until WHERE its_own.until < now()"
+DELETE = "DELETE FROM its_own WHERE name = %s"
+
+
+@contextmanager
+def row(name: str, sql: str, conflict: str = "NOTHING") -> Iterator[None]:
+    with connections[sql].cursor() as cursor:
+        cursor.execute(TABLE)
+        cursor.execute(INSERT + conflict, [name])
+        while not cursor.rowcount:
+            time.sleep(1)
+            cursor.execute(INSERT + conflict, [name])
+        yield
+        cursor.execute(DELETE, [name])
+
+
+@contextmanager
+def row_with_a_lease(name: str, sql: str) -> Iterator[None]:
+    with row(name, sql, OVER):
+        yield
+
+
+@contextmanager
+def row_in_another_form(name: str, sql: str) -> Iterator[None]:
+    """A table of the same name, with other columns: the one of the lock before is gone."""
+    with connections[sql].cursor() as cursor:
+        cursor.execute("CREATE TABLE IF NOT EXISTS its_own (name text PRIMARY KEY, taken bool)")
+        cursor.execute("INSERT INTO its_own VALUES (%s, false) ON CONFLICT DO NOTHING", [name])
+        while not _free(cursor, name):
+            time.sleep(1)
+        cursor.execute("UPDATE its_own SET taken = true WHERE name = %s", [name])
+        yield
+        cursor.execute("UPDATE its_own SET taken = false WHERE name = %s", [name])
+
+
+def _free(cursor: Any, name: str) -> bool:
+    cursor.execute("SELECT 1 FROM its_own WHERE name = %s AND NOT taken", [name])
+    return bool(cursor.fetchone())
+
+
+@pytest.mark.deep
+@pytest.mark.usefixtures("committed_db")
+def test_a_row_in_a_table_of_its_own_is_a_lock() -> None:
+    """It was stalled without any fault: the row of the schedule before was still there."""
+    bounds = {"row": 0, "row_with_a_lease": 1, "row_in_another_form": 0}
+    jobs = [Job(strategy=f"{__name__}:{name}", faults=faults) for name, faults in bounds.items()]
+    with Lanes(1) as lanes:
+        answers = {job.strategy.partition(":")[2]: answer for job, answer in lanes.explore(jobs)}
+    found = {name: answer["result"] for name, answer in answers.items()}
+    assert all(each.exhausted for each in found.values())
+    words = {
+        name: {str(of): str(word) for of, (word, _) in each.came_to.items()} for name, each in found.items()
+    }
+    assert words["row"]["contention"] == UNBROKEN
+    leased = words["row_with_a_lease"]
+    assert (leased["contention"], leased["crash-holding"], leased["pause"]) == (UNBROKEN, UNBROKEN, "lost")
+    assert words["row_in_another_form"]["contention"] == "lost"
