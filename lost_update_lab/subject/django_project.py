@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
+from urllib.parse import quote
 
 from django.apps import apps
 from django.conf import settings
@@ -27,11 +28,11 @@ _ADDRESS = ("dbname", "user", "password", "host", "port")
 
 def bound() -> dict[str, Any]:
     """What a Race needs for the project of this process. Raises Mistake."""
-    if connection.vendor != "postgresql":
+    if connection.vendor not in ("postgresql", "mysql"):
         raise Mistake(
-            f"Django's database is {connection.vendor}: the explorer knows PostgreSQL's locks. Point DATABASES to one, "
-            "or let pytest start it: `lost_update_lab_servers = embedded` in its configuration, and DATABASE_URL read "
-            "in the settings"
+            f"Django's database is {connection.vendor}: the explorer knows the locks of PostgreSQL and MariaDB. Point "
+            "DATABASES to one, or let pytest start a PostgreSQL: `lost_update_lab_servers = embedded` in its "
+            "configuration, and DATABASE_URL read in the settings"
         )
     project = DjangoProject()
     return {
@@ -49,8 +50,28 @@ def _servers() -> Servers:
             "@pytest.mark.django_db(transaction=True)"
         )
     parameters = connection.get_connection_params()
+    if connection.vendor == "mysql":
+        return Servers(_mysql(parameters), next(_redis(), "") or embedded_already(REDIS))
     database = make_conninfo(**{name: parameters[name] for name in _ADDRESS if parameters.get(name)})
     return Servers(database, next(_redis(), "") or embedded_already(REDIS))
+
+
+def _mysql(parameters: dict[str, Any]) -> str:
+    """The address of a MariaDB that Django reaches through PyMySQL. Raises Mistake."""
+    driver: Any = connection
+    if not driver.Database.__name__.startswith("pymysql"):
+        raise Mistake(
+            "Django reaches its database through mysqlclient, for which there is no gate: call "
+            "pymysql.install_as_MySQLdb() before the settings are read"
+        )
+    user, password = (quote(str(parameters.get(name, "")), safe="") for name in ("user", "password"))
+    host = (
+        f"{parameters.get('host', '')}:{parameters['port']}"
+        if "port" in parameters
+        else parameters.get("host", "")
+    )
+    socket = f"?unix_socket={parameters['unix_socket']}" if "unix_socket" in parameters else ""
+    return f"mysql://{user}:{password}@{host}/{parameters['database']}{socket}"
 
 
 def _redis() -> Iterator[str]:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -18,7 +22,9 @@ from lost_update_lab.scenarios.race import Race
 from lost_update_lab.subject.mariadb import parameters
 from lost_update_lab.subject.scenario import Mistake
 from tests.lost_update_lab.mariadb import shop
+from tests.test_house import ROOT
 
+WALLET = Path(__file__).with_name("django_wallet.py")
 Trial = Callable[..., Result]
 
 
@@ -131,6 +137,23 @@ def test_a_database_that_is_no_test_is_not_touched(
 ) -> None:
     with pytest.raises(Mistake, match="the database 'lab' is not touched"):
         explore(both(shop.redeem), database=explored_mariadb.url, redis=scenario_urls[1])
+
+
+@pytest.mark.deep
+def test_a_django_project_on_mariadb(explored_mariadb: MariaDB) -> None:
+    with explored_mariadb.connect(autocommit=True) as connection, connection.cursor() as cursor:
+        cursor.execute("CREATE DATABASE wallet_test")
+        try:
+            done = subprocess.run(
+                [sys.executable, str(WALLET)],
+                env={**os.environ, "MARIADB_SOCKET": str(explored_mariadb.socket), "PYTHONPATH": str(ROOT)},
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+        finally:
+            cursor.execute("DROP DATABASE wallet_test")
+    assert done.stdout.split("\n")[:2] == ["withdraw violated", "withdraw_locked kept"], done.stderr
 
 
 def test_trust_keeps_its_account_on_postgresql(monkeypatch: pytest.MonkeyPatch) -> None:
