@@ -1,4 +1,4 @@
-"""Playing: one level to its loss, step by step and by keyboard; one that cannot be broken; the same as a file."""
+"""Playing: one level to its loss, step by step and by keyboard; every level to its end; the same as a file."""
 
 from __future__ import annotations
 
@@ -80,11 +80,23 @@ def test_the_keyboard_is_enough(page: Page) -> None:
     expect(page.locator("#past li")).to_have_count(0)
 
 
-def test_the_last_level_cannot_be_broken(page: Page) -> None:
-    page.get_by_role("link", name="fenced").or_(page.locator("a[data-level=fenced]")).first.click()
-    expect(page.locator("body[data-ready=fenced]")).to_be_attached()
-    page.get_by_role("button", name="Show me how it loses").click()
-    expect(page.locator("#hint")).to_contain_text("All 1,314 orders were tried")
+def test_every_level_breaks_or_says_that_it_cannot_be_broken(page: Page) -> None:
+    words = {}
+    for name in playable.LEVELS:
+        page.locator(f"a[data-level={name}]").click()
+        expect(page.locator(f"body[data-ready={name}]")).to_be_attached()
+        expect(page.locator("#moves button").first).not_to_contain_text(" sends ")  # a command without words
+        page.get_by_role("button", name="Show me how it loses").click()
+        never = page.locator("#hint", has_text="cannot be broken")
+        told = page.locator("#end:visible .word").or_(never)
+        expect(told).to_be_visible()
+        words[name] = told.inner_text()
+    assert words.pop("fenced").startswith(
+        "It cannot be broken within these bounds. All 1,314 orders were tried"
+    )
+    sound = ("select-for-update", "select-for-update-3", "optimistic-version")
+    assert all(words.pop(name).startswith("It cannot be broken") for name in sound)
+    assert {*words.values()} == {"lost"}
 
 
 def test_the_page_is_accessible(page: Page) -> None:
