@@ -92,7 +92,7 @@ class StrategyPages:
             textbook=textbook(found),
             claim=claim(found),
             results=[_with_reason(each) for each in shown[:RESULTS]] if may else (),
-            measured=slug in evidence.rows(),
+            row=evidence.rows().get(slug),
             starts=STARTS,
         )
 

@@ -52,7 +52,7 @@ def test_strategies_are_chosen_by_keyboard_by_filter_and_by_kind(page: Page) -> 
 @pytest.mark.usefixtures("worker")
 def test_an_exploration_is_started_and_its_words_are_read(page: Page) -> None:
     page.goto("/admin/")
-    page.get_by_role("link", name="Explore every order").click()
+    page.locator("#content").get_by_role("link", name="Explore every order").click()
     chosen(page, "naive-lock")
     page.fill("#id_budget", "20")
     page.get_by_role("button", name="Explore every order").click()
