@@ -31,6 +31,10 @@ TOLD = pytest.StashKey[list[str]]()
 #: scenarios that could not be explored
 MISTAKES = pytest.StashKey[list[dict[str, str]]]()
 MISTAKE = "mistake"
+#: of a test: its own part has failed
+FAILED = pytest.StashKey[bool]()
+#: what pytest shows of a test that failed: here that of all schedules, hundreds of times
+CAPTURED = "Captured "
 RECORDER = pytest.StashKey[Any]()
 
 
@@ -108,6 +112,8 @@ def race(request: pytest.FixtureRequest) -> Iterator[Race]:
     finally:
         os.environ.pop(REPLAY, None)
         request.config.stash[RESULTS] += made.results
+    if (told := made.forgotten()) and not request.node.stash.get(FAILED, False):
+        pytest.fail(told, pytrace=False)
 
 
 @contextmanager
@@ -164,16 +170,28 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     """Show the smallest order instead of a traceback through the explorer."""
     report = yield
     error = call.excinfo.value if call.excinfo else None
+    item.stash[FAILED] = item.stash.get(FAILED, False) or error is not None
     if error is not None and "race" in getattr(item, "fixturenames", ()):
         from lost_update_lab.scenarios.race import NotKept
         from lost_update_lab.subject.scenario import Mistake
 
         if isinstance(error, NotKept | Mistake):
             report.longrepr = str(error)
+            if isinstance(error, NotKept) and not item.config.getoption("--race-replay"):
+                _leave_out_captured(report)
         if not isinstance(error, NotKept):
             told = {"name": item.nodeid, "verdict": MISTAKE, "sentence": str(error)}
             item.config.stash[MISTAKES].append(told)
     return report
+
+
+def _leave_out_captured(report: pytest.TestReport) -> None:
+    shown = [section for section in report.sections if not section[0].startswith(CAPTURED)]
+    if len(shown) < len(report.sections):
+        report.sections[:] = shown
+        report.longrepr = (
+            f"{report.longrepr}\n  What the schedules logged and printed is shown by the replay."
+        )
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

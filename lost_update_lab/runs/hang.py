@@ -45,6 +45,13 @@ PROCESSES = (
     "it waits for a lock inside of this process ({place}): workers stand for processes, which share none"
 )
 
+SHARED_POOL = "{who} waits for a pool of threads that existed before ({place}): workers stand for processes"
+MAKE_IT_THERE = "let the operation make the pool itself, or call the function that it hands to the pool"
+OF_COROUTINES = (
+    "of asyncio, psycopg's AsyncConnection, redis.asyncio and asyncio.sleep have gates; what runs in another thread "
+    "has none, as Django's asynchronous ORM does (aget, asave): let the worker call the synchronous function"
+)
+_POOL, _ASYNCIO = os.path.join("concurrent", "futures", "thread.py"), os.sep + "asyncio" + os.sep
 UNSEEN = "{who} waits in something that the explorer does not see: {place}{inside}"
 SWALLOWED = (
     "{who} catches BaseException and goes on ({place}): a worker that has crashed cannot be stopped so"
@@ -92,7 +99,11 @@ def hang(task: Task | None) -> Broken:
     trace = _told(task.thread)
     if "futex" in _waits_in(task.thread) and inner is own:
         return Elsewhere(PROCESSES.format(place=place), trace=trace)
+    if any(frame.filename.endswith(_POOL) for frame in frames):
+        return Elsewhere(SHARED_POOL.format(who=task.name, place=place), MAKE_IT_THERE, trace=trace)
     remedy = GATE_IT if Path(inner.filename).stem in ("socket", "selectors", "ssl", "asyncio") else LET_GO
+    if any(_ASYNCIO in frame.filename for frame in frames):
+        remedy = OF_COROUTINES
     return Broken(UNSEEN.format(who=task.name, place=place, inside=inside), remedy, trace=trace)
 
 

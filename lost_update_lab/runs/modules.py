@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import sys
 from collections import deque
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import lru_cache
 from types import FunctionType, ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 from lost_update_lab.telling.lines import is_own
 
@@ -40,6 +40,8 @@ _CLIENTS = (
 )
 #: a value's text is cut at this length; at most this many values are inspected
 LONGEST, MOST = 10_000, 5_000
+MOST_CLASSES = 10_000
+T = TypeVar("T")
 
 
 def state(root: str = "", first: Collection[str] = ()) -> Mapping[str, str]:
@@ -104,22 +106,46 @@ def _is_left_out(value: Any, module: str) -> bool:
         return True
     if isinstance(value, type | FunctionType):
         return value.__module__ != module
-    return _is_a_clients(type(value))  # type: ignore[arg-type]  # mypy: a class is not Hashable
+    return is_a_clients(type(value))
 
 
-@lru_cache(maxsize=10_000)  # a project has few classes and many values: half of the look's time
-def _is_a_clients(kind: type[Any]) -> bool:
+def _once(question: Callable[[type[Any]], T]) -> Callable[[type[Any]], T]:
+    """Each class is asked about once: a project has few classes and many values (half of the look's time). They are
+    known by their identity: a metaclass may make them unhashable."""
+    known: dict[int, tuple[type[Any], T]] = {}
+
+    def answer(kind: type[Any]) -> T:
+        found = known.get(id(kind))
+        if found is None:
+            if len(known) >= MOST_CLASSES:
+                known.clear()
+            found = known[id(kind)] = kind, question(kind)  # it is held, so nothing else gets its number
+        return found[1]
+
+    return answer
+
+
+@_once
+def is_a_clients(kind: type[Any]) -> bool:
     return any(f"{each.__module__}.".startswith(f"{name}.") for each in kind.__mro__ for name in _CLIENTS)
 
 
-@lru_cache(maxsize=10_000)
+@_once
+def is_mapping(kind: type[Any]) -> bool:
+    try:
+        return issubclass(kind, Mapping)
+    except TypeError:  # abc keeps what it was asked in a set
+        return False
+
+
+@_once
 def _slots(kind: type[Any]) -> list[str]:
     slots = (name for each in kind.__mro__ for name in getattr(each, "__slots__", ()))
     return [name for name in slots if isinstance(name, str)]
 
 
 def _inside(value: Any) -> Iterator[tuple[str, Any]]:
-    if isinstance(value, Mapping):
+    if is_mapping(type(value)):
         yield "", len(value)
         yield from ((f"[{key!r}]", each) for key, each in list(value.items()) if type(key) in PLAIN)
     elif isinstance(value, list | tuple | deque):
@@ -137,7 +163,7 @@ def _inside(value: Any) -> Iterator[tuple[str, Any]]:
         yield from (
             (f".{name}", each) for name, each in list(vars(value).items()) if not name.startswith("__")
         )
-    yield from ((f".{name}", getattr(value, name)) for name in _slots(type(value)) if hasattr(value, name))  # type: ignore[arg-type]
+    yield from ((f".{name}", getattr(value, name)) for name in _slots(type(value)) if hasattr(value, name))
 
 
 def _is_filled(cell: Any) -> bool:

@@ -52,7 +52,7 @@ def holds(invariant: Invariant, *results: object) -> bool:
     except AssertionError:
         return False
     except Exception as error:
-        told = f"the invariant ({invariant.sentence}) raised {type(error).__name__}: {error}"
+        told = f"the invariant ({invariant.sentence}) raised {type(error).__name__}: {error}".rstrip(".: ")
         raise Mistake(
             f"{told}. It must answer after every schedule, also when a worker has failed"
         ) from error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import zip_longest
@@ -17,6 +17,7 @@ from lost_update_lab.replay.shrink import repeatable
 from lost_update_lab.runs import modules
 from lost_update_lab.runs.found import Found, SearchResult
 from lost_update_lab.runs.memory import changed
+from lost_update_lab.scenarios.carried import carried
 from lost_update_lab.scenarios.clients import Twins
 from lost_update_lab.scenarios.commits import Reader
 from lost_update_lab.scenarios.isolation import Isolated
@@ -38,6 +39,8 @@ from lost_update_lab.subject.scenario import Mistake, Scenario
 from lost_update_lab.subject.servers import Servers
 
 SHRINK_WITHIN = 10.0
+#: what survives a schedule: how much of it is named
+MOST_NAMES = 6
 
 
 @dataclass
@@ -59,6 +62,8 @@ class Opened:
     touched: frozenset[str] = frozenset()
     #: globals of the user's modules that are not the same after each schedule
     remembered: tuple[str, ...] = ()
+    #: what the operations carry with them, and change
+    carried: tuple[str, ...] = ()
 
     @property
     def bounds(self) -> Bounds:
@@ -167,7 +172,7 @@ def _looked_at(
     if differ := volatile(serial, opened.left_out):
         opened.left_out = frozenset({*opened.left_out, *differ})
         return False
-    opened.remembered = tuple(serial.remembered)
+    opened.remembered, opened.carried = tuple(serial.remembered), tuple(serial.carried)
     opened.touched = frozenset(table.title for table in system.postgres.changed())
     examine(serial)
     if not opened.scenario.invariants:
@@ -223,24 +228,33 @@ def volatile(serial: SerialOrders, known: Names) -> Names:
     more differs than columns."""
     system = serial.system
     order = tuple(i for i, worker in enumerate(system.scenario.workers) for _ in worker.operations)
+    held_at_first = carried(system.scenario)
     serial.run(order)  # clients connect, caches fill
     theirs = {
         str(getattr(each.call, "__module__", "")) for w in system.scenario.workers for each in w.operations
     }
-    first, one, held = serial.run(order), _rows(system), modules.state(first=theirs)
+    first, one, held = serial.run(order), _rows(system), _held(system, theirs)
     second, other = serial.run(order), _rows(system)
-    serial.remembered = changed(held, modules.state(first=theirs))
+    serial.remembered = changed(held, _held(system, theirs))
+    serial.carried = changed(held_at_first, carried(system.scenario))
     commands = [[comparable(step.command) for step in each.steps] for each in (first, second)]
     if commands[0] != commands[1]:
         pairs = zip_longest(*commands, fillvalue="nothing more")
         before, after = next(pair for pair in pairs if pair[0] != pair[1])
-        names = ", ".join(serial.remembered) or "a global of a module, a file, a cache"
+        names = (
+            ", ".join(dict.fromkeys([*serial.remembered, *serial.carried]))
+            or "a global of a module, a file, a cache"
+        )
         raise Mistake(
             "the operations are not repeatable: run twice in the same order, from the same rows, they sent "
             f"{before!r} and then {after!r}. Something outside of the servers survives: {names}. "
             "Let the operations make it anew each time"
         )
     return set(_different(one, other)) - set(known)
+
+
+def _held(system: Operations, first: Collection[str]) -> dict[str, str]:
+    return {**modules.state(first=first), **carried(system.scenario)}
 
 
 def _rows(system: Operations) -> dict[Any, list[dict[str, Any]]]:

@@ -20,7 +20,7 @@ from lost_update_lab.scenarios.comparisons import chosen, parts_of, retried, tog
 from lost_update_lab.scenarios.control import Control, control
 from lost_update_lab.scenarios.exploration import Finding, Opened, search
 from lost_update_lab.scenarios.judging import Judge
-from lost_update_lab.scenarios.mistakes import after_setup, examine, not_explored, remedy_of
+from lost_update_lab.scenarios.mistakes import after_setup, examine, not_explored, remedy_of, set_up
 from lost_update_lab.scenarios.mutations import mutations
 from lost_update_lab.scenarios.progress import Progress, shown
 from lost_update_lab.scenarios.result import INCONCLUSIVE, KEPT, Result
@@ -31,6 +31,7 @@ from lost_update_lab.subject.operations import BREACHES, Framework
 from lost_update_lab.subject.scenario import (
     Mistake,
     Scenario,
+    check_results,
     invariants_of,
     limits_of,
     workers_of,
@@ -40,6 +41,10 @@ from lost_update_lab.subject.servers import Servers, choose, known_by_environmen
 #: replays this schedule instead of exploring (`lost-update-lab replay`)
 REPLAY = "LOST_UPDATE_LAB_REPLAY"
 APART = "let asyncio make the loop: asyncio.run(), or asyncio.Runner() without a loop_factory"
+TALK = (
+    "let them talk to the servers that the explorer was given (DATABASE_URL, REDIS_URL), await their coroutines, and "
+    "read what they need themselves: an object that was loaded before is one object for all workers"
+)
 BY_ENVIRONMENT = f"run the same with {REPLAY}={{id}} in the environment"
 
 
@@ -135,6 +140,7 @@ def run(
 ) -> Result:
     """Explore a scenario on these servers, or `replay` one schedule of it. `again`: how a user sees it again.
     `progress` is told how far the search is."""
+    check_results(scenario.invariants, scenario.workers)
     with opened(scenario, servers, disposable, frameworks, patches, leave_as_found) as ready:
         try:
             finding = search(ready, partial(examine, ready), replay, progress)
@@ -173,7 +179,7 @@ def opened(
             stack.enter_context(_keys_as_found(servers))
         before = of.mark(connection), _keys(servers)
         if scenario.setup:
-            scenario.setup()
+            set_up(scenario.setup)
             after_setup(of.left_open(connection), before == (of.mark(connection), _keys(servers)))
         tables: Tables = of.tables(servers)
         stack.callback(tables.close)
@@ -249,11 +255,8 @@ def _result(opened: Opened, finding: Finding, notes: list[str], cannot_tell: boo
     verdict = KEPT if verdict == UNBROKEN else verdict
     cause, remedy = ("", "") if schedule else (searched.cause, searched.remedy)
     if verdict == KEPT and not searched.overlapping and not finding.replayed:
-        verdict, cause = (
-            INCONCLUSIVE,
-            "the operations never overlapped: fewer than two of them sent a command",
-        )
-        remedy = "let them talk to the servers that the explorer was given: DATABASE_URL, REDIS_URL"
+        verdict, cause = INCONCLUSIVE, _never_overlapped(opened)
+        remedy = TALK
     if verdict == KEPT and cannot_tell:
         verdict, cause, remedy = INCONCLUSIVE, notes.pop(), "an invariant that a lost update breaks"
     return Result(
@@ -271,6 +274,13 @@ def _result(opened: Opened, finding: Finding, notes: list[str], cannot_tell: boo
         remedy=remedy_of(remedy),
         notes=tuple(notes),
     )
+
+
+def _never_overlapped(opened: Opened) -> str:
+    told = "the operations never overlapped: fewer than two of them sent a command"
+    if not opened.carried:
+        return told
+    return f"{told}. They share what is changed in memory: {', '.join(opened.carried[:3])}"
 
 
 def _sentence(verdict: str, schedule: Schedule | None, replayed: bool) -> str:

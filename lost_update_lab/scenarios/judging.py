@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from lost_update_lab.model.system import STALLED, UNBROKEN, Judgement
 from lost_update_lab.scenarios.commits import holds
 from lost_update_lab.scenarios.serial import Serial, SerialOrders, prefixes
 from lost_update_lab.subject.operations import REFUSED, VIOLATED, Observed
+from lost_update_lab.subject.outcome import NEW, NOW
 from lost_update_lab.subject.scenario import Scenario
 
 DEADLOCK = "40P01"
@@ -100,21 +103,34 @@ class Judge:
 
         best = min(serials, key=distance)
         names = list(self.scenario.names.values())
-        yield "the nearest one: " + ", then ".join(names[index] for index in best.order)
+        yield "the nearest serial order: " + ", then ".join(names[index] for index in best.order)
         for table in sorted({*outcome.rows, *best.outcome.rows}):
             here, there = outcome.rows.get(table), best.outcome.rows.get(table)
             if here != there:
-                yield f"{table}: here {_rows(here)}; there {_rows(there)}"
+                yield f"{table}: {_rows('here', here, there)}; {_rows('there', there, here)}"
         for index in whole:
             here_, there_ = outcome.answers[index], best.outcome.answers[index]
             if here_ != there_:
                 yield f"{names[index]}: here {here_[0]} {here_[1]}; there {there_[0]} {there_[1]}"
 
 
-def _rows(rows: tuple[str, ...] | None) -> str:
+def _rows(where: str, rows: tuple[str, ...] | None, others: tuple[str, ...] | None) -> str:
+    """The rows that the other outcome does not have."""
     if rows is None:
-        return "as at the beginning"
-    return f"{len(rows)} row{'s' * (len(rows) != 1)} {', '.join(rows[:4])}{', …' * (len(rows) > 4)}"
+        return f"{where} as at the beginning"
+    more = list((Counter(rows) - Counter(others or ())).elements())
+    told = f"{where} {len(rows)} row{'s' * (len(rows) != 1)}"
+    if more:
+        told += f" (only {where}: {'; '.join(map(_row, more[:4]))}{'; …' * (len(more) > 4)})"
+    return told
+
+
+def _row(text: str) -> str:
+    """Its values, besides the numbers and times that are another each time."""
+    values = json.loads(text)
+    return (
+        ", ".join(f"{name} {value}" for name, value in values.items() if value not in (NEW, NOW)) or "a row"
+    )
 
 
 def sqlstate(error: BaseException | None) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from lost_update_lab.model.errors import (
     KEEPS_STATE,
@@ -19,6 +20,7 @@ from lost_update_lab.scenarios.exploration import Opened
 from lost_update_lab.scenarios.serial import Serial, SerialOrders
 from lost_update_lab.subject.operations import VIOLATED
 from lost_update_lab.subject.scenario import Mistake
+from lost_update_lab.telling.lines import line_of
 
 #: the engine's remedy → the remedy for a scenario
 _REMEDIES = {
@@ -42,9 +44,23 @@ def not_explored(error: Broken) -> Mistake:
     return Mistake(f"the operations cannot be explored: {error}{seen}. The remedy: {remedy_of(error.remedy)}")
 
 
+def set_up(setup: Callable[[], Any]) -> None:
+    """Raises Mistake if the setup fails."""
+    try:
+        setup()
+    except Mistake:
+        raise
+    except Exception as error:
+        line = line_of(error)
+        raise Mistake(
+            f"the setup raised {_told(error)}{f' ({line}: {line.source})' if line else ''}. It is called without "
+            "arguments, before any worker, and has to commit what it puts there"
+        ) from error
+
+
 def after_setup(left_open: str, the_same: bool) -> None:
-    """Can every session see what the setup did? `left_open`: the last command of a transaction that has not ended.
-    Raises Mistake."""
+    """Can every session see what the setup did? `left_open`: the last command of a transaction that has not ended:
+    it is ended, as whatever comes next would wait for its locks. Raises Mistake."""
     if left_open:
         raise Mistake(
             f"the setup commits nothing: its transaction is still open (last: {left_open}), so no worker sees what it "

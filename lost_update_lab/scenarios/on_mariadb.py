@@ -18,7 +18,7 @@ from lost_update_lab.subject.scenario import Mistake
 from lost_update_lab.subject.servers import Servers
 
 _OPEN = """
-SELECT COALESCE(trx_query, 'a write') FROM information_schema.innodb_trx
+SELECT COALESCE(trx_query, 'a write'), id FROM information_schema.innodb_trx
 JOIN information_schema.processlist ON id = trx_mysql_thread_id
 WHERE trx_rows_modified > 0 AND db = DATABASE() AND id <> CONNECTION_ID()
 """
@@ -27,8 +27,10 @@ _ANSI = "SET SESSION sql_mode = CONCAT(@@sql_mode, ',ANSI_QUOTES')"
 
 
 def left_open(connection: Any) -> str:
-    """The last command of a transaction that is still open. "": there is none."""
+    """The last command of a transaction that is still open, and is ended. "": there is none."""
     rows = _asked(connection, _OPEN)
+    for _, session in rows:
+        _asked(connection, f"KILL {session}")
     return str(rows[0][0]) if rows else ""
 
 

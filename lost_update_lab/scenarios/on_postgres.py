@@ -15,14 +15,14 @@ from lost_update_lab.subject.scenario import Mistake
 from lost_update_lab.subject.servers import Servers, prepared
 
 _OPEN = """
-SELECT left(query, 60) FROM pg_stat_activity
+SELECT left(query, 60), pg_terminate_backend(pid, 1000) FROM pg_stat_activity
 WHERE datname = current_database() AND state LIKE 'idle in transaction%' AND backend_xid IS NOT NULL
 """
 _MARK = "SELECT pg_current_xact_id_if_assigned(), pg_snapshot_xmax(pg_current_snapshot())"
 
 
 def left_open(connection: psycopg.Connection[Any]) -> str:
-    """The last command of a transaction that is still open. "": there is none."""
+    """The last command of a transaction that is still open, and is ended. "": there is none."""
     row = connection.execute(_OPEN).fetchone()
     return row[0] if row else ""
 

@@ -62,12 +62,16 @@ class Race:
         self._workers: dict[str, Worker] = {}
         self._invariants: list[Invariant] = []
         self._always: list[Invariant] = []
+        #: explore() was called
+        self.asked = False
 
     def setup(self, function: F) -> F:
         """The function that puts the opening state there, and commits it. Also works as a decorator."""
         if not callable(function):
+            called = " (the result of calling it?)" * (function is None)
             raise Mistake(
-                f"the setup is no callable, but {type(function).__name__}: write race.setup(lambda: …)"
+                f"the setup is no callable, but {type(function).__name__}{called}: write race.setup(one_voucher), or "
+                "race.setup(lambda: one_voucher('XMAS'))"
             )
         self._setup = function
         return function
@@ -103,6 +107,7 @@ class Race:
     ) -> Result:
         """Run every order within the bounds, as the function `explore` does. Raises NotKept with the smallest order
         that breaks something, or Mistake."""
+        self.asked = True
         given = {
             "budget": budget,
             "slack": slack,
@@ -139,6 +144,13 @@ class Race:
                 again=self.again,
                 progress=progress,
             )
+
+    def forgotten(self) -> str:
+        """What is wrong if the test ends here. "": nothing."""
+        if not self._workers or self.asked:
+            return ""
+        names = " and ".join(self._workers)
+        return f"nothing was explored: race has {names}, and the test ends without race.explore()"
 
     def replay(self, schedule: str, **transitions: Any) -> Result:
         """Run only this schedule, by its id. Raises NotKept if it still breaks. If it no longer breaks anything, or no

@@ -94,13 +94,13 @@ class Result:
             yield ""
             yield from (f"  {line}" for line in order(self.schedule))
             yield ""
-            yield from (f"  {sentence}" for sentence in self.schedule.sentences)
-            for sentence in self.schedule.overwrites:
-                yield fill(f"{sentence}.", WIDTH, initial_indent="  ", subsequent_indent="  ")
+            for sentence in (*self.schedule.sentences, *(f"{each}." for each in self.schedule.overwrites)):
+                yield fill(sentence, WIDTH, initial_indent="  ", subsequent_indent="  ")
         if self.cause:
-            yield f"  Why: {self.cause}"
+            yield fill(f"Why: {self.cause}", WIDTH, initial_indent="  ", subsequent_indent="    ")
         if self.remedy:
-            yield f"  What would help: {self.remedy}"
+            told = f"What would help: {self.remedy}"
+            yield fill(told, WIDTH, initial_indent="  ", subsequent_indent="    ")
         yield from (f"  Note: {note}" for note in self.notes)
         yield from self._mutations()
         if self.again:

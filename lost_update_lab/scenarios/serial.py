@@ -121,6 +121,8 @@ class SerialOrders:
         self.interleaved: set[str] = set()
         #: globals of modules that a second run of the same order has changed (modules.py)
         self.remembered: list[str] = []
+        #: what the operations carry with them that the first runs have changed (carried.py)
+        self.carried: list[str] = []
 
     def close(self) -> None:
         """Run all orders that may be asked for."""

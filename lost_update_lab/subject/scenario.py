@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import inspect
 import string
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from types import FunctionType
 from typing import Any
 
 from lost_update_lab.model.bounds import Fault
@@ -26,6 +28,8 @@ class Operation:
     call: Callable[..., Any]
     args: tuple[Any, ...] = ()
     keywords: Mapping[str, Any] = field(default_factory=dict)
+    #: the variables around a function, when it was given: name, cell, value
+    free: tuple[tuple[str, Any, Any], ...] = ()
 
     @property
     def title(self) -> str:
@@ -72,12 +76,19 @@ def _operation(name: str, call: Any, args: tuple[Any, ...], keywords: Mapping[st
     if inspect.iscoroutine(call) or not callable(call):
         told = f"{call!r} of {name} is no callable, but {type(call).__name__}"
         raise Mistake(f"{told}. Give the function and its arguments apart: worker({name!r}, redeem, 'XMAS')")
-    operation = Operation(call, args, keywords)
+    operation = Operation(call, args, keywords, tuple(_free(call)))
     try:
         operation.wants  # noqa: B018  (it raises)
     except TypeError as error:
         raise Mistake(f"{name} cannot call {operation.title}: {error}") from None
     return operation
+
+
+def _free(call: Any) -> Iterator[tuple[str, Any, Any]]:
+    if isinstance(call, FunctionType):
+        for name, cell in zip(call.__code__.co_freevars, call.__closure__ or (), strict=False):
+            with suppress(ValueError):  # it is empty yet
+                yield name, cell, cell.cell_contents
 
 
 def workers_of(given: Iterable[Any]) -> tuple[Worker, ...]:
@@ -96,10 +107,39 @@ def workers_of(given: Iterable[Any]) -> tuple[Worker, ...]:
     alone = len(found) == 1 and any(each.is_of_asyncio for each in found.values())
     if not (alone or 2 <= len(found) <= MOST_WORKERS):
         told = f"{len(found)} worker{'s' * (len(found) != 1)}"
-        raise Mistake(
-            f"{told}: a race needs 2, and more than {MOST_WORKERS} are never exhausted. Name 2 or 3"
+        again = any(len(each.operations) > 1 for each in found.values())
+        hint = (
+            ". The same name again adds to that worker's operations: give the other one another name" * again
         )
+        raise Mistake(
+            f"{told}: a race needs 2, and more than {MOST_WORKERS} are never exhausted. Name 2 or 3{hint}"
+        )
+    _no_late_binding(tuple(found.values()))
     return tuple(found.values())
+
+
+def check_results(invariants: Iterable[Invariant], workers: Sequence[Worker]) -> None:
+    """Raises Mistake if one takes more results than there are workers."""
+    for each in invariants:
+        if each.results > len(workers):
+            raise Mistake(
+                f"the invariant ({each.sentence}) takes {each.results} results, and there are {len(workers)} workers: "
+                "it is called with one result for each worker, in their order, or with nothing"
+            )
+
+
+def _no_late_binding(workers: Sequence[Worker]) -> None:
+    """Raises Mistake if a variable of a loop, in which the workers were named, has another value by now."""
+    first: dict[int, tuple[str, Any]] = {}
+    for each in workers:
+        for name, cell, value in (free for operation in each.operations for free in operation.free):
+            who, was = first.setdefault(id(cell), (each.name, value))
+            if was is not value and cell.cell_contents is not was:
+                raise Mistake(
+                    f"{who}'s function was given while {name} was {was!r:.40}, and uses {cell.cell_contents!r:.40}, as "
+                    f"{each.name}'s does: a function sees the last value of a loop's variable. Give the value as an "
+                    "argument: race.worker(name, redeem, 'XMAS', name)"
+                )
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +226,10 @@ def invariants_of(given: Any, sentence: str = "") -> tuple[Invariant, ...]:
         return ()
     if isinstance(given, Invariant):
         return (given,)
+    if isinstance(given, str):
+        raise Mistake(
+            f"the callable comes first, and then the sentence: ({given!r}, …) is the other way round"
+        )
     if isinstance(given, Sequence) and not (len(given) == 2 and isinstance(given[1], str)):
         return tuple(one for each in given for one in invariants_of(each))
     holds, told = given if isinstance(given, Sequence) else (given, sentence)

@@ -8,6 +8,7 @@ import sysconfig
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
+from traceback import walk_tb
 from types import FrameType
 from typing import NamedTuple
 
@@ -35,6 +36,15 @@ def own_line() -> Line | None:
             source = linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip()
             return Line(_short(frame.f_code.co_filename), frame.f_lineno, source)
     return None
+
+
+def line_of(error: BaseException) -> Line | None:
+    """The innermost line of the user's code that the error passed."""
+    found = None
+    for frame, number in walk_tb(error.__traceback__):
+        if is_own(file := frame.f_code.co_filename):
+            found = Line(_short(file), number, linecache.getline(file, number).strip())
+    return found
 
 
 def _outwards(frame: FrameType | None) -> Iterator[FrameType]:

@@ -46,6 +46,37 @@ def test_a_race_fails_with_the_smallest_order_and_replays_it(
     race.results.clear()  # this test has not failed
 
 
+SUITE = """
+import logging
+from lost_update_lab.scenarios.race import NotKept
+from lost_update_lab.scenarios.result import Result
+
+def test_forgotten(race):
+    race.worker("Ann", print, 1)
+    race.worker("Bob", print, 2)
+
+def test_failed_before(race):
+    race.worker("Ann", print, 1)
+    assert False
+
+def test_logs(race):
+    logging.error("once in each schedule")
+    raise NotKept(Result(name="it", verdict="violated", sentence="it is", bounds="all", exhausted=True))
+"""
+
+
+def test_what_is_shown_of_a_test(pytester: pytest.Pytester) -> None:
+    """A test that explores nothing fails; what hundreds of schedules logged does not hide the order."""
+    pytester.makepyfile(SUITE)
+    done = pytester.runpytest("-p", "lost_update_lab.pytest_plugin", "-p", "no:django")
+    done.assert_outcomes(passed=1, failed=2, errors=1)
+    done.stdout.fnmatch_lines(
+        ["nothing was explored: race has Ann and Bob, and the test ends without race.explore()"]
+    )
+    done.stdout.fnmatch_lines(["*What the schedules logged and printed is shown by the replay."])
+    done.stdout.no_fnmatch_line("*once in each schedule*")
+
+
 def test_a_race_passes(servers: None, race: Race) -> None:
     two(race, redeem_locked)
     assert race.explore(crashes=1, disposable=True).exhausted

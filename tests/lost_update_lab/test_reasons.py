@@ -30,7 +30,9 @@ REASONS = {
     "nothing is heard of any worker": "REPORT_IT",
     "the budget of … s ended": "MORE_TIME",
     "a schedule did not end within": "SHORTER",
-    "waits in something that the explorer does not see": "remedy",  # GATE_IT for a socket, LET_GO for the rest
+    "was changed, and PostgreSQL's counters do not show it": "IT_COUNTS",
+    "waits for a pool of threads that existed before": "MAKE_IT_THERE",
+    "waits in something that the explorer does not see": "remedy",  # GATE_IT for a socket, or as hang.py says
     "catches BaseException and goes on": "SWALLOWS",
     "… cannot connect": "LOOK_AT_THE_SERVER",
     "run.bypassed": "ITS_OWN_THREADS",

@@ -78,6 +78,22 @@ def test_a_setup_that_does_nothing(trial: Trial) -> None:
         trial(two(redeem), setup=lambda: None)
 
 
+def test_a_setup_that_fails(trial: Trial) -> None:
+    told = r"the setup raised ZeroDivisionError: division by zero \(.*test_mistakes.py:\d+: .*1 / 0"
+    with pytest.raises(Mistake, match=told):
+        trial(two(redeem), setup=lambda: 1 / 0)
+
+
+def test_a_sentence_before_its_invariant(trial: Trial) -> None:
+    with pytest.raises(Mistake, match="the callable comes first, and then the sentence"):
+        trial(two(redeem), invariant="used twice")
+
+
+def test_an_invariant_that_takes_too_many_results(trial: Trial) -> None:
+    with pytest.raises(Mistake, match=r"takes 3 results, and there are 2 workers"):
+        trial(two(redeem), setup=one_voucher, invariant=lambda a, b, c: True)
+
+
 def test_an_invariant_that_never_holds(trial: Trial) -> None:
     with pytest.raises(
         Mistake, match=r"the invariant \(never\) is false at the start, and after every serial order"
