@@ -154,6 +154,7 @@ def test_a_worker_that_does_not_count(database: str, scenario_urls: tuple[str, s
             [worker("Ann", renames, "a"), worker("Bob", renames, "b")],
             database=database,
             redis=scenario_urls[1],
+            disposable=True,
         )
 
     if "LOCAL" in setting:
@@ -182,6 +183,7 @@ def test_an_invariant_that_writes_leaves_nothing(database: str, scenario_urls: t
         invariant=counted,
         database=database,
         redis=scenario_urls[1],
+        disposable=True,
         control=False,
     )
     assert set(seen[1:]) == {2}
