@@ -55,7 +55,6 @@ REASONS = {
     "it locks a file by …, which the explorer cannot follow": "BY_FLOCK",
     "by a time.sleep that was kept before the explorer": "BY_THE_MODULE",
     "was in its own code for": "TURNS",
-    "was changed, and PostgreSQL's counters do not show it": "IT_COUNTS",
     "it forks another process": "IN_THIS_PROCESS",
     "it starts another process by multiprocessing": "IN_THIS_PROCESS",
     "it starts a program": "IN_THIS_PROCESS",
