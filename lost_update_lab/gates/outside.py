@@ -80,6 +80,8 @@ def _elsewhere(place: Here, event: str, args: tuple[Any, ...]) -> Broken | None:
         return Elsewhere(
             f"it starts a program ({event} {args[0]!s:.60}), which passes no gate", IN_THIS_PROCESS
         )
+    if event == "sqlite3.connect" and os.fsdecode(args[0]) not in ("", ":memory:"):
+        return _file("opens the database in", args[0])
     if event == "socket.connect" and (where := _address(args[1])) not in _known(place):
         return Elsewhere(f"it talks to {where}, and the explorer was given no server there", THE_SERVERS)
     return None

@@ -90,6 +90,8 @@ class SearchResult:
     settled: bool = False
     cause: str = ""
     remedy: str = ""
+    #: the clients that talked to a server past the gates: nothing that was seen counts
+    gone_around: str = ""
     #: where a thread hung, as a Python traceback
     trace: str = ""
     schedules: int = 0

@@ -6,6 +6,7 @@ its own code, and uses no processor time, waits for something that no gate sees.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
 import sysconfig
@@ -13,6 +14,7 @@ import threading
 import time
 import traceback
 from collections.abc import Sequence
+from concurrent.futures import thread as pools
 from pathlib import Path
 
 from lost_update_lab.model.errors import GATE_IT, MORE_TIME, REPORT_IT, SWALLOWS, Broken, Elsewhere
@@ -51,7 +53,7 @@ OF_COROUTINES = (
     "of asyncio, psycopg's AsyncConnection, redis.asyncio and asyncio.sleep have gates; what runs in another thread "
     "has none, as Django's asynchronous ORM does (aget, asave): let the worker call the synchronous function"
 )
-_POOL, _ASYNCIO = os.path.join("concurrent", "futures", "thread.py"), os.sep + "asyncio" + os.sep
+_POOL, _ASYNCIO = pools.__file__, os.path.dirname(asyncio.__file__)
 UNSEEN = "{who} waits in something that the explorer does not see: {place}{inside}"
 SWALLOWED = (
     "{who} catches BaseException and goes on ({place}): a worker that has crashed cannot be stopped so"
@@ -99,10 +101,10 @@ def hang(task: Task | None) -> Broken:
     trace = _told(task.thread)
     if "futex" in _waits_in(task.thread) and inner is own:
         return Elsewhere(PROCESSES.format(place=place), trace=trace)
-    if any(frame.filename.endswith(_POOL) for frame in frames):
+    if any(frame.filename == _POOL for frame in frames):
         return Elsewhere(SHARED_POOL.format(who=task.name, place=place), MAKE_IT_THERE, trace=trace)
     remedy = GATE_IT if Path(inner.filename).stem in ("socket", "selectors", "ssl", "asyncio") else LET_GO
-    if any(_ASYNCIO in frame.filename for frame in frames):
+    if any(frame.filename.startswith(_ASYNCIO) for frame in frames):
         remedy = OF_COROUTINES
     return Broken(UNSEEN.format(who=task.name, place=place, inside=inside), remedy, trace=trace)
 

@@ -12,6 +12,7 @@ from typing import Any, cast
 
 from lost_update_lab.harness import Harness
 from lost_update_lab.model.bounds import SECOND, Bounds
+from lost_update_lab.model.errors import WHAT_ELSE
 from lost_update_lab.model.server import Server
 from lost_update_lab.replay.shrink import repeatable
 from lost_update_lab.runs import modules
@@ -39,6 +40,7 @@ from lost_update_lab.subject.scenario import Mistake, Scenario
 from lost_update_lab.subject.servers import Servers
 
 SHRINK_WITHIN = 10.0
+NOT_AGAIN = "a schedule was {}, and is not when it is run again: something outside of the gates decides"
 #: what survives a schedule: how much of it is named
 MOST_NAMES = 6
 
@@ -182,12 +184,17 @@ def _looked_at(
 
 def _searched(harness: Harness, system: Operations, searching: Search) -> Finding:
     searched = searching.explore()
+    if searched.gone_around:
+        return Finding(searched, None, None, searched.seconds)
     worst = next((word for word in BREACHES if word in searched.words), "")
     found, schedule = searched.smallest(worst) if worst else None, None
     if found:
         until = time.perf_counter() + SHRINK_WITHIN
         found, times = repeatable(harness, searching.calibrated, found, until)
         schedule = told(harness, system, searching.calibrated, found.choices, times)
+        if schedule.verdict not in BREACHES:  # it broke, and does not again
+            searched.cause, searched.remedy, searched.exhausted = NOT_AGAIN.format(worst), WHAT_ELSE, False
+            schedule = None
     return Finding(searched, found, schedule, searched.seconds)
 
 

@@ -116,7 +116,8 @@ class Search(Choosing):
                 self.harness.recording.settled = False
         if gone_around := [who for server in self.harness.servers.values() if (who := server.bypassed())]:
             result.exhausted = result.settled = False
-            result.cause, result.remedy = "; ".join(gone_around), GATE_IT
+            result.gone_around = result.cause = "; ".join(gone_around)
+            result.remedy = GATE_IT
             result.decided.clear()
         result.virtual_clocks = {
             server.name: server.virtual_by for server in self.harness.servers.values() if server.timed
