@@ -103,7 +103,7 @@ def _works_at_all(opened: Opened, found: Sequence[Serial]) -> None:
 
 def _told(error: BaseException) -> str:
     text = str(error).strip()
-    return f"{type(error).__name__}: {text.splitlines()[0]}" if text else type(error).__name__
+    return f"{type(error).__name__}: {text.splitlines()[0].rstrip('.')}" if text else type(error).__name__
 
 
 def _holds_at_all(nobody: Serial, found: Sequence[Serial]) -> None:

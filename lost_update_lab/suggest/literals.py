@@ -21,6 +21,10 @@ NAME = re.compile(r"«([\w.]+):([\w.]+)»")
 _REPR = (Decimal, datetime, date, time, timedelta, UUID)
 
 
+#: a form as a test client sends it, and the same in one part
+PARTS, FORM = "multipart/form-data", "application/x-www-form-urlencoded"
+
+
 class CannotBeWritten(ValueError):
     """There is no source for this value. The message says for what."""
 
@@ -107,9 +111,15 @@ def _request(value: Any) -> str:
         return ""
     user = vars(value).get("_cached_user")  # `user` itself may ask the database
     who = "" if user is None or user.is_anonymous else f", user={source(user)}"
-    return (
-        f"request({value.method!r}, {value.get_full_path()!r}, {value.body!r}, {value.content_type!r}{who})"
-    )
+    body, kind = (_form(value), FORM) if value.content_type == PARTS else (value.body, value.content_type)
+    return f"request({value.method!r}, {value.get_full_path()!r}, {body!r}, {kind!r}{who})"
+
+
+def _form(request: Any) -> bytes:
+    """What a form in several parts holds: a middleware may have read its body already."""
+    if request.FILES:
+        raise CannotBeWritten("a request with an uploaded file")
+    return str(request.POST.urlencode()).encode()
 
 
 def _instance(value: Any) -> str:

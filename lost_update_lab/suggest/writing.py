@@ -40,6 +40,9 @@ def sent(*commands):
                 sql.execute(text, values)
             except (psycopg.errors.DuplicateTable, psycopg.errors.DuplicateObject):
                 pass  # it is there already
+            except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedObject):
+                if not text.upper().startswith(("DROP", "TRUNCATE")):
+                    raise  # else there is nothing to take away
 '''
 
 #: what stands in a call → a function that the file needs for it

@@ -13,6 +13,7 @@ from uuid import UUID
 import psycopg
 import pytest
 import redis
+from django.http import HttpRequest
 from django.test import RequestFactory
 from sqlalchemy.orm import Session, make_transient_to_detached
 
@@ -56,6 +57,12 @@ def test_a_value_comes_back(value: object) -> None:
     assert eval(text, names) == value
 
 
+def read(request: HttpRequest) -> HttpRequest:
+    """As a middleware reads it, which looks for a token in the form."""
+    assert request.POST["sku"]
+    return request
+
+
 @pytest.mark.parametrize(
     ("frame", "call"),
     [
@@ -70,6 +77,10 @@ def test_a_value_comes_back(value: object) -> None:
         (
             lambda: values.buy(RequestFactory().post("/buy/?a=1", b"{}", content_type="application/json")),
             "buy(what=request('POST', '/buy/?a=1', b'{}', 'application/json'), how_many=1)",
+        ),
+        (
+            lambda: values.buy(read(RequestFactory().post("/buy/", {"sku": "A"}))),
+            "buy(what=request('POST', '/buy/', b'sku=A', 'application/x-www-form-urlencoded'), how_many=1)",
         ),
         (
             lambda: values.buy(redis.Redis(decode_responses=True)),
