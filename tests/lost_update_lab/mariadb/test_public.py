@@ -140,6 +140,25 @@ def test_a_database_that_is_no_test_is_not_touched(
 
 
 @pytest.mark.deep
+def test_an_embedded_mariadb_is_started_when_it_is_asked_for(scenario_urls: tuple[str, str]) -> None:
+    result = explore(
+        both(shop.redeem), database="mariadb", redis=scenario_urls[1], disposable=True, setup=shop.open_shop
+    )
+    assert (result.verdict, result.exhausted) == ("violated", True)
+
+
+@pytest.mark.parametrize(
+    ("url", "given"),
+    [
+        ("mysql://me:p%40ss@db.example:3307/shop", {"host": "db.example", "port": 3307, "password": "p@ss"}),
+        ("mysql://me@/shop?unix_socket=/run/m.sock", {"unix_socket": "/run/m.sock", "ssl_disabled": True}),
+    ],
+)
+def test_an_address_is_read(url: str, given: dict[str, Any]) -> None:
+    assert parameters(url) == {"user": "me", "database": "shop", **given}
+
+
+@pytest.mark.deep
 def test_a_django_project_on_mariadb(explored_mariadb: MariaDB) -> None:
     with explored_mariadb.connect(autocommit=True) as connection, connection.cursor() as cursor:
         cursor.execute("CREATE DATABASE wallet_test")
