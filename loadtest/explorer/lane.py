@@ -18,8 +18,8 @@ from typing import Any
 READY = "ready"
 
 
-def main(pipe: Connection, environment: dict[str, str], path: list[str], core: int | None) -> None:
-    """Explore the jobs that come through the pipe, until it closes."""
+def main(pipe: Connection, environment: dict[str, str], path: list[str], core: int | None, last: str) -> None:
+    """Explore the jobs that come through the pipe, until it closes. `last`: a file for this process's last words."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the command, which then ends this process
     os.environ.update(environment)
     sys.path[:] = path
@@ -30,6 +30,7 @@ def main(pipe: Connection, environment: dict[str, str], path: list[str], core: i
 
     from loadtest.explorer.cores import keep_to
     from loadtest.explorer.explore import explore, graph, replay
+    from loadtest.explorer.pulse import watched
     from loadtest.trials.environment import environment as measured
     from lost_update_lab.runs.worker_thread import WorkerThread
 
@@ -49,7 +50,8 @@ def main(pipe: Connection, environment: dict[str, str], path: list[str], core: i
         except (EOFError, OSError):
             return
         does = graph if job.positions else explore if job.choices is None else replay
-        answer = _answer(does, job)
+        with watched(job.budget, last):
+            answer = _answer(does, job)
         gc.unfreeze()  # what the search has learned may go
         gc.collect()  # the job's lost connections wait in cycles, and the server has room for a hundred
         gc.freeze()

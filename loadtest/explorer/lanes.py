@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from math import inf
 from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from time import monotonic
 from typing import Any, Self
 
@@ -18,6 +20,7 @@ from environ import Env
 
 from loadtest.explorer import lane
 from loadtest.explorer.cores import core_of, keep_to
+from loadtest.explorer.pulse import last_words
 from loadtest.findings.job import Job
 from loadtest.servers import MariaDB, Postgres, ServerError, Valkey
 from lost_update_lab.embedded.mariadb import EXPLORED
@@ -112,13 +115,15 @@ class _Lane:
             self.environment["MARIADB_URL"] = own.url
         self.job: Job | None = None
         self.until = inf
+        #: its process writes there where it was last
+        self.last = str(Path(stack.enter_context(TemporaryDirectory()), "last"))
         self._start()
 
     def _start(self) -> None:
         context = multiprocessing.get_context("spawn")
         self.pipe, theirs = context.Pipe()
         self.process = context.Process(
-            target=lane.main, args=(theirs, self.environment, sys.path, self.core), daemon=True
+            target=lane.main, args=(theirs, self.environment, sys.path, self.core, self.last), daemon=True
         )
         self.process.start()
         theirs.close()
@@ -161,6 +166,7 @@ class _Lane:
         except (EOFError, OSError):
             self.end()
             answer = {"error": f"its process ended with code {self.process.exitcode}", "environment": {}}
+            answer |= last_words(self.last)
             self._start()
         return answer
 
