@@ -112,6 +112,20 @@ def get_ident() -> int:
     return MAIN_NUMBER + place.task.number
 
 
+def ident(thread: Any) -> int | None:
+    """The same of a thread object."""
+    place = anywhere()
+    if place is None or not is_own(sys._getframe(1).f_code.co_filename):
+        return _number_of(thread)
+    own = (task for task in place.task.worker.tasks if task.thread is thread)
+    return next((MAIN_NUMBER + task.number for task in own), _number_of(thread))
+
+
+def _number_of(thread: Any) -> int | None:
+    number: int | None = thread._ident
+    return number
+
+
 def _unraisable(known: Any) -> Any:
     """A finalizer that would send something after its thread's end is stopped too: there is nothing to report."""
 
@@ -125,6 +139,7 @@ def _unraisable(known: Any) -> Any:
 def install(patches: Patches) -> None:
     patches.method(sys, "unraisablehook", _unraisable(sys.unraisablehook))
     patches.everywhere(_get_ident, get_ident)
+    patches.method(threading.Thread, "ident", property(ident))
     patches.method(threading.Thread, "start", start)
     patches.method(threading.Thread, "join", join)
     patches.method(threading.Thread, "is_alive", is_alive)

@@ -179,7 +179,8 @@ def test_workers_cannot_be_told_apart_by_what_processes_have_in_common(explore: 
 
     @contextmanager
     def by_thread(bank: Bank) -> Iterator[None]:
-        me = f"{threading.current_thread().name} {threading.get_ident()}"
+        thread = threading.current_thread()
+        me = f"{thread.name} {thread.ident} {threading.get_ident()}"
         while not (bank.redis.set("lock", me, nx=True) or bank.redis.get("lock") == me.encode()):
             time.sleep(1)
         yield

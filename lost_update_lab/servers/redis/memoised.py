@@ -1,8 +1,8 @@
 """Memoised Redis: the same command, sent while the same keys are there, gets the same answer.
 
 Excepted are commands whose answer depends on other clients, on chance, on real time, or on what no look at the keys
-shows: fields that expire by themselves, other databases, the order in a set. WAIT and WAITAOF are memoised while the
-replicas follow.
+shows: fields that expire by themselves, other databases, the order in a set. A command that may block is memoised where
+it was answered at once, and WAIT and WAITAOF while the replicas follow.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol
 from lost_update_lab.model.commands import Op
 from lost_update_lab.model.errors import Unanswered
 from lost_update_lab.model.memoised_server import MemoisedServer, Who
-from lost_update_lab.servers.redis.commands import WAITS, waits
+from lost_update_lab.servers.redis.commands import WAITS
 from lost_update_lab.servers.redis.scripts import called, script_of
 
 #: words in a command by which it may read, or compare, the time that a lease has left
@@ -25,6 +25,7 @@ _CLOCK = b"\r\nTIME\r\n"
 
 
 _REPEATABLE = frozenset(
+    b"BLMOVE BLPOP BRPOP BRPOPLPUSH BZPOPMAX BZPOPMIN "
     b"APPEND COPY DECR DECRBY DEL DELIFEQ DISCARD ECHO EVAL EVALSHA EXEC EXISTS EXPIRE GET GETBIT GETDEL GETEX "
     b"GETRANGE GETSET HDEL HEXISTS HGET HGETALL HINCRBY HINCRBYFLOAT HKEYS HLEN HMGET HMSET HSET HSETNX HVALS "
     b"INCR INCRBY INCRBYFLOAT LINDEX LINSERT LLEN LMOVE LPOP LPOS LPUSH LPUSHX LRANGE LREM LSET LTRIM MGET "
@@ -73,9 +74,7 @@ class Answers:
     ) -> Hashable | None:
         """`queued`: what this session's MULTI has queued; None: not known. Returns None if no answer is to be kept."""
         name = words[0].upper()
-        if queued is None or (
-            name in self.blocking and waits(name, words) and (name not in WAITS or of.lags)
-        ):
+        if queued is None or (name in WAITS and of.lags):
             return None  # WAIT is answered at once while every replica follows
         script, leases = script_of(words), of.leases()
         data = (queued + (sent if script is None else script)).upper()
