@@ -16,9 +16,9 @@ callbacks are ready it does not wait, but replies may arrive before the next of 
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import Callable
 from contextlib import suppress
+from threading import get_ident  # the real one: workers see another
 from typing import Any
 
 from lost_update_lab.gates.patch import Patches
@@ -81,7 +81,8 @@ class GatedLoop(_Loop):
             return super().run_forever()
         if self.run is not place.run:
             self._begin(place)
-        place.loop = self.root.loop = self
+        place.loop, self._own = self, get_ident()
+        self.root.loop = self
         try:
             return super().run_forever()
         finally:
@@ -115,10 +116,12 @@ class GatedLoop(_Loop):
         """One more task, which goes on in the thread of this loop."""
         assert self.run
         root = self.root
-        if root.due is None and not (
-            self.stands or self.timers
-        ):  # it has several lines of its own: it has begun
-            self.run.begin_to_look(root)
+        if get_ident() == self._own and root.due is None and not (self.stands or self.timers):
+            self._acting = root
+            try:
+                self.run.begin_to_look(root)
+            finally:
+                self._acting = None
         task = self.run.new_thread(root.worker, "t")
         task.coroutine, task.loop, task.thread, task.go = True, self, root.thread, root.go
         task.due, task.shown = (None if root.due is None else self.run.now), root.shown
@@ -359,7 +362,7 @@ class GatedLoop(_Loop):
         place = anywhere()
         if place is None or place.run is not self.run:
             return super()._write_to_self()  # type: ignore[misc, no-any-return]
-        if self._stands and threading.get_ident() != self._thread_id:  # type: ignore[attr-defined]
+        if self._stands and get_ident() != self._own:
             if self._ear is None:
                 self._ear = self._new()
                 self._listen(self._ear)

@@ -8,7 +8,7 @@ from typing import Any
 
 from lost_update_lab.gates.patch import Patches
 from lost_update_lab.model.effects import START
-from lost_update_lab.model.workers import Halt
+from lost_update_lab.model.workers import Halt, halt
 from lost_update_lab.runs.place import Here, anywhere, attach, beside, here
 from lost_update_lab.schedule import pending
 from lost_update_lab.telling.lines import is_own
@@ -29,6 +29,8 @@ def start(thread: threading.Thread) -> None:
     if place is None:
         return _start(thread)
     worker, run = place.task.worker, place.run
+    if run.ending:
+        halt(place.task)
     task = run.new_thread(worker)
     task.thread = thread
     if run.recorder:

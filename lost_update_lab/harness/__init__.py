@@ -10,7 +10,7 @@ from math import inf
 from types import MappingProxyType, TracebackType
 from typing import Any, Self
 
-from lost_update_lab.gates import clocks, coroutines, event_loop, files, mariadb, outside, threads
+from lost_update_lab.gates import clocks, coroutines, event_loop, executors, files, mariadb, outside, threads
 from lost_update_lab.gates.patch import Patches
 from lost_update_lab.gates.postgres import gate as psycopg
 from lost_update_lab.gates.postgres.connections import mend
@@ -43,6 +43,7 @@ from lost_update_lab.servers.redis.server import RedisServer
 GATES: tuple[Callable[[Patches], None], ...] = (
     clocks.install,
     threads.install,
+    executors.install,
     psycopg.install,
     event_loop.install,
     coroutines.install,

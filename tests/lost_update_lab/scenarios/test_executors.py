@@ -1,0 +1,64 @@
+"""Pools of threads within a worker: concurrent.futures, asyncio.to_thread and run_in_executor."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+import redis
+
+from lost_update_lab import Result
+
+Trial = Callable[..., Result]
+OF_THE_PROCESS = ThreadPoolExecutor(1)
+
+
+def count(at_once: bool) -> None:
+    with redis.Redis.from_url(os.environ["REDIS_URL"]) as keys:
+        if at_once:
+            keys.incr("count")
+        else:
+            keys.set("count", int(keys.get("count") or 0) + 1)
+
+
+def by_a_pool(at_once: bool) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(count, at_once).result()
+
+
+def by_a_pool_of_the_process(at_once: bool) -> None:
+    OF_THE_PROCESS.submit(count, at_once).result()
+
+
+async def to_a_thread(at_once: bool) -> None:
+    await asyncio.to_thread(count, at_once)
+
+
+async def in_an_executor(at_once: bool) -> None:
+    await asyncio.get_running_loop().run_in_executor(None, count, at_once)
+
+
+@pytest.mark.parametrize(("at_once", "verdict"), [(False, "violated"), (True, "kept")])
+@pytest.mark.parametrize("call", [to_a_thread, in_an_executor, by_a_pool, by_a_pool_of_the_process])
+def test_two_workers(trial: Trial, call: Any, at_once: bool, verdict: str) -> None:
+    result = trial([(call, at_once), (call, at_once)])
+    assert (result.verdict, result.exhausted) == (verdict, True), str(result)
+
+
+async def two_threads(at_once: bool) -> None:
+    await asyncio.gather(asyncio.to_thread(count, at_once), asyncio.to_thread(count, at_once))
+
+
+def counted() -> bool:
+    with redis.Redis.from_url(os.environ["REDIS_URL"]) as keys:
+        return keys.get("count") == b"2"
+
+
+@pytest.mark.parametrize(("at_once", "verdict"), [(False, "violated"), (True, "kept")])
+def test_two_threads_of_one_worker(trial: Trial, at_once: bool, verdict: str) -> None:
+    result = trial([(two_threads, at_once)], invariant=(counted, "an increment is lost"))
+    assert (result.verdict, result.exhausted) == (verdict, True), str(result)
