@@ -77,8 +77,9 @@ async def sell_two(locks: bool) -> None:
 @pytest.mark.parametrize(("locks", "verdict"), [(True, "kept"), (False, "violated")])
 def test_sessions_of_sqlalchemy(trial: Trial, locks: bool, verdict: str) -> None:
     """Without an invariant, the outcome has to be that of some order of the tasks."""
-    result = trial([(sell_two, locks)], setup=two_shows, budget=240)
-    assert (result.verdict, result.exhausted) == (verdict, True), str(result)
+    result = trial([(sell_two, locks)], setup=two_shows, budget=120)
+    assert result.verdict == verdict, str(result)
+    assert result.exhausted or not result.kept
 
 
 # -- in the process's memory ------------------------------------------------------------------------------------------
