@@ -63,7 +63,8 @@ def _of_step(step: Step, before: State, after: State, rows: dict[str, str]) -> I
         yield Event(_named(task), "waits in the server")
     if step["kind"] == "lease":
         of = holder(before, step["task"], step["command"])
-        whose = f"{of}'s `{step['command']}`" if of else f"`{step['command']}`"
+        lease = _unnumbered(step["command"])
+        whose = f"{of}'s `{lease}`" if of else f"`{lease}`"
         yield Event("", f"At {seconds(step['at'])} the lease of {whose} is over.")
     elif step["kind"] == "resume":
         yield Event(_named(step["task"]), "goes on")
@@ -83,9 +84,14 @@ def _fault(step: Step) -> str:
     if step["kind"] == "lost-reply":
         return f"The reply to {_named(step['task'])} is lost"
     who = _named(step["task"]) if step["worker"] else f"`{step['task']}`:"
-    reply = re.sub(r"EVALSHA .*", "a script", " ".join(step["reply"].split()))
+    reply = _unnumbered(re.sub(r"EVALSHA .*", "a script", " ".join(step["reply"].split())))
     shown = reply if len(reply) <= LONGEST else reply[: LONGEST - 1] + "…"
     return f"{who} {step['command']}" + (f" ({shown})" if shown else "")
+
+
+def _unnumbered(text: str) -> str:
+    """Without the numbers of rows: a sequence gave them, and they are others elsewhere."""
+    return re.sub(r"\[\d+\]\.", ".", text)
 
 
 def _sentence(who: object, done: Sequence[str]) -> str:
