@@ -150,6 +150,7 @@ def test_an_embedded_mariadb_is_started_when_it_is_asked_for(scenario_urls: tupl
 @pytest.mark.parametrize(
     ("url", "given"),
     [
+        # pragma: allowlist nextline secret
         ("mysql://me:p%40ss@db.example:3307/shop", {"host": "db.example", "port": 3307, "password": "p@ss"}),
         ("mysql://me@/shop?unix_socket=/run/m.sock", {"unix_socket": "/run/m.sock", "ssl_disabled": True}),
     ],
