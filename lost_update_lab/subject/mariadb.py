@@ -21,7 +21,7 @@ RIGHTS = (
 
 
 def parameters(url: str) -> dict[str, Any]:
-    """Of pymysql.connect(), from `mysql://user@host:port/name?unix_socket=…`; a password follows the user, after a colon."""
+    """Of pymysql.connect(), from `mysql://user@host:port/name?unix_socket=…`, perhaps with a password."""
     parts = urlsplit(url)
     found: dict[str, Any] = {"database": parts.path.lstrip("/"), **dict(parse_qsl(parts.query))}
     found |= {"host": parts.hostname} if parts.hostname else {}
