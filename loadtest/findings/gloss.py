@@ -14,7 +14,8 @@ _UUID = re.compile(r"\b([0-9a-f]{4})[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]
 _HEX = re.compile(r"\b([0-9a-f]{4})[0-9a-f]{12,}\b")
 #: the number of a thread in front of a shortened token: another one in each process
 _THREAD = re.compile(r"\b\d{12,}:(?=[0-9a-f]{4}…)")
-_WORKER = re.compile(r"\S+?:100\d{4}:([A-H])\b")
+#: A is process 1, B process 2 (an older result names the letter again)
+_WORKER = re.compile(r"\S+?:100000([1-8]):(?:main|[A-H])\b")
 _CLOCK = re.compile(r"\b(\d\d):(\d\d):(\d\d\.\d{3})(?: UTC)?")
 _AT = re.compile(rf" \(at {_CLOCK.pattern} and {_CLOCK.pattern}\)| at {_CLOCK.pattern}")
 _DAY = 86_400
@@ -36,7 +37,7 @@ def plain(sentence: str) -> str:
     """Return what was reconciled after a schedule in the words of the schedule: the workers by their letters, for host
     and process are the same for all, and times as the scheduler's clock counts them from its start. If that clock
     stood still, the sentence has no times: all of them would be equal."""
-    told = _WORKER.sub(r"\1", sentence)
+    told = _WORKER.sub(lambda found: "ABCDEFGH"[int(found[1]) - 1], sentence)
     if len(set(_CLOCK.findall(told))) < 2:
         return _AT.sub("", told)
     return _CLOCK.sub(lambda found: f"{_since_start(found):g} s", told)

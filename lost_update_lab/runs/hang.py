@@ -14,7 +14,6 @@ import threading
 import time
 import traceback
 from collections.abc import Sequence
-from concurrent.futures import thread as pools
 from pathlib import Path
 
 from lost_update_lab.model.errors import GATE_IT, MORE_TIME, REPORT_IT, SWALLOWS, Broken, Elsewhere
@@ -46,14 +45,11 @@ LET_GO = (
 PROCESSES = (
     "it waits for a lock inside of this process ({place}): workers stand for processes, which share none"
 )
-
-SHARED_POOL = "{who} waits for a pool of threads that existed before ({place}): workers stand for processes"
-MAKE_IT_THERE = "let the operation make the pool itself, or call the function that it hands to the pool"
 OF_COROUTINES = (
     "of asyncio, psycopg's AsyncConnection, redis.asyncio and asyncio.sleep have gates; what runs in another thread "
     "has none, as Django's asynchronous ORM does (aget, asave): let the worker call the synchronous function"
 )
-_POOL, _ASYNCIO = pools.__file__, os.path.dirname(asyncio.__file__)
+_ASYNCIO = os.path.dirname(asyncio.__file__)
 UNSEEN = "{who} waits in something that the explorer does not see: {place}{inside}"
 SWALLOWED = (
     "{who} catches BaseException and goes on ({place}): a worker that has crashed cannot be stopped so"
@@ -101,8 +97,6 @@ def hang(task: Task | None) -> Broken:
     trace = _told(task.thread)
     if "futex" in _waits_in(task.thread) and inner is own:
         return Elsewhere(PROCESSES.format(place=place), trace=trace)
-    if any(frame.filename == _POOL for frame in frames):
-        return Elsewhere(SHARED_POOL.format(who=task.name, place=place), MAKE_IT_THERE, trace=trace)
     remedy = GATE_IT if Path(inner.filename).stem in ("socket", "selectors", "ssl", "asyncio") else LET_GO
     if any(frame.filename.startswith(_ASYNCIO) for frame in frames):
         remedy = OF_COROUTINES

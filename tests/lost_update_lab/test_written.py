@@ -187,3 +187,20 @@ def test_an_invariant_that_writes_leaves_nothing(database: str, scenario_urls: t
         control=False,
     )
     assert set(seen[1:]) == {2}
+
+
+def test_a_command_that_goes_through_as_its_schedule_ends(
+    database: str, scenario_urls: tuple[str, str]
+) -> None:
+    """It waited for a row. The rollback of who held it lets it commit, before anybody can cancel it."""
+
+    def renames(sql: Any) -> None:
+        with sql.transaction():
+            (name,) = sql.execute("SELECT name FROM customer WHERE id = 1 FOR UPDATE").fetchone()
+            sql.execute("UPDATE customer SET name = %s WHERE id = 1", [name + "a"])
+
+    def appends(sql: Any) -> None:
+        sql.execute("UPDATE customer SET name = name || 'b' WHERE id = 1")
+
+    found = explore([renames, appends], database=database, redis=scenario_urls[1], disposable=True)
+    assert found.kept, str(found)

@@ -8,6 +8,7 @@ from typing import Any
 
 import psycopg
 from psycopg.pq import ExecStatus, TransactionStatus
+from psycopg.pq.abc import PGconn
 
 from lost_update_lab.adapters import psycopg as driver
 from lost_update_lab.model.commands import Op
@@ -226,8 +227,8 @@ class PostgresServer(Plain):
                 continue
             if raw.transaction_status == TransactionStatus.ACTIVE:
                 self.cancel(raw.backend_pid)
-                while raw.get_result():
-                    pass
+                if _goes_through(raw):
+                    self.touched(connection)
             if raw.transaction_status in (TransactionStatus.INTRANS, TransactionStatus.INERROR):
                 raw.exec_(b"ROLLBACK")
             raw.exec_(b"SELECT pg_advisory_unlock_all()")
@@ -299,6 +300,15 @@ class PostgresServer(Plain):
     def close(self) -> None:
         self._line.end()
         self.admin.close()
+
+
+def _goes_through(session: PGconn) -> bool:
+    """Read to the end. Was the cancel too late? It is, if what the command waited for has just been let go."""
+    last = None
+    while result := session.get_result():
+        last = result.status
+    idle = session.transaction_status == TransactionStatus.IDLE
+    return idle and last in (ExecStatus.COMMAND_OK, ExecStatus.TUPLES_OK)
 
 
 def _who(tasks: Sequence[Task]) -> tuple[Who, ...]:

@@ -34,7 +34,7 @@ def test_an_error_is_no_row(command: str, reply: str) -> None:
 def test_the_book_is_in_no_name() -> None:
     told = Gloss(BOOK).of(Step(0, "", "redis", "clock-jump", "its clock jumps", f"gone: {BOOK}:A0001", 0))
     assert told == ("its clock jumps", "gone: A0001")
-    assert Gloss(BOOK).sentence(f"vm:1000002:B gave up on {BOOK}:A0001") == "B gave up on A0001"
+    assert Gloss(BOOK).sentence(f"vm:1000002:main gave up on {BOOK}:A0001") == "B gave up on A0001"
 
 
 @pytest.mark.parametrize("thread", [140414470493888, 140613013116608])
@@ -49,12 +49,12 @@ def test_a_threads_number_is_left_out(thread: int) -> None:
     ("reconciled", "told"),
     [
         (
-            "vm:1000001:A and vm:1000002:B both read 100 (at 17:46:40.000 and 17:46:40.000 UTC). "
-            "vm:1000001:A wrote 110 (+10) at 17:46:40.000.",
+            "vm:1000001:main and vm:1000002:main both read 100 (at 17:46:40.000 and 17:46:40.000 UTC). "
+            "vm:1000001:main wrote 110 (+10) at 17:46:40.000.",
             "A and B both read 100. A wrote 110 (+10).",
         ),
         (
-            "vm:1000001:A read 100 at 17:46:40.000 UTC and wrote 110 (+10) at 17:46:51.100",
+            "vm:1000001:main read 100 at 17:46:40.000 UTC and wrote 110 (+10) at 17:46:51.100",
             "A read 100 at 0 s and wrote 110 (+10) at 11.1 s",
         ),
         ("web-1:4711 waits", "web-1:4711 waits"),

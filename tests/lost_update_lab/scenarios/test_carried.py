@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +11,6 @@ import psycopg
 import pytest
 
 from lost_update_lab import Mistake, Result, worker
-from lost_update_lab.runs import hang
 from lost_update_lab.runs.modules import is_a_clients, state
 from lost_update_lab.scenarios.race import Race
 from tests.lost_update_lab.scenarios.shop import one_voucher, redeem, redeem_locked
@@ -69,14 +67,6 @@ def test_a_variable_that_is_filled_later_is_none_of_a_loop(trial: Trial) -> None
     code = "XMAS"
     workers.append(worker("Bob", redeem_locked, code, 2))
     assert trial(workers, setup=one_voucher).kept
-
-
-def test_a_pool_of_threads_that_existed_before(trial: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hang, "STANDS_WITHIN", 0.5)
-    with ThreadPoolExecutor(2) as pool:
-        told = "waits for a pool of threads that existed before .* let the operation make the pool itself"
-        with pytest.raises(Mistake, match=told):
-            trial([lambda: pool.submit(print).result()] * 2)
 
 
 def test_a_class_that_cannot_be_hashed(trial: Trial) -> None:
