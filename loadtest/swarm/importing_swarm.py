@@ -44,6 +44,7 @@ class ImportingSwarm:
             workers = [
                 stack.enter_context(BackgroundWorker(number=number)) for number in range(1, WORKERS + 1)
             ]
+            stack.callback(_abandon, book)  # before they are told to end: they would finish the import first
             folder = self.swarm.keep or Path(
                 stack.enter_context(tempfile.TemporaryDirectory(prefix="lab-imports-"))
             )
