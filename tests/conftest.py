@@ -52,6 +52,12 @@ LONGEST = (
     "ledger/test_slow_clients.py",
     "ledger/test_single_writer.py",
     "loadtest/servers/test_supervisor.py",
+    "site/test_permissions.py",
+    "test_package.py",
+    "museum/test_trial.py",
+    "museum/test_cases.py",
+    "test_deep.py",
+    "test_your_own_code.py",
 )
 
 
