@@ -53,7 +53,11 @@ class Losses:
             for row in self.entries
             if (over := written_over(self.chain, row))
         }
-        return min(self.entries, key=lambda row: (row.id not in apart, apart.get(row.id, 0)), default=None)
+        return min(
+            self.entries,
+            key=lambda row: (row.id not in apart, apart.get(row.id, 0), order(row)),
+            default=None,
+        )
 
     def fork(self, entry: EntryRow, after: int = 4) -> list[Twig]:
         """Return the tree around a lost entry, as lines: the head that its writer had read, all that was written on

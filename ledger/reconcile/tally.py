@@ -145,7 +145,7 @@ class Tally:
         at = operation.ended if entry is None and operation else order(entry) if entry else 0.0
         ranks: list[tuple[str, Any]] = [("first", -at), ("last", at), ("worst", (abs(amount), -at))]
         if entry is not None and (over := written_over(self.chain, entry)):
-            ranks.append(("clearest", order(entry) - order(over)))
+            ranks.append(("clearest", (order(entry) - order(over), -at)))
         for name, rank in ranks:
             # entries are ranked by the store's order, losses without a trace by the clients' clock: a list for each
             best = self._picked.get((name, entry is not None))
