@@ -110,6 +110,13 @@ def committed_db(django_db_setup: None, django_db_blocker: Any) -> Iterator[None
         connections.close_all()
 
 
+@pytest.fixture
+def empty_queue(committed_db: None) -> None:
+    """No job that another test left waits for a background worker: it might run a whole command."""
+    with connections["default"].cursor() as cursor:
+        cursor.execute("UPDATE procrastinate_jobs SET status = 'cancelled' WHERE status = 'todo'")
+
+
 @pytest.fixture(scope="session")
 def redis_url() -> str:
     """The address of this test session's Valkey."""

@@ -9,12 +9,10 @@ from procrastinate.contrib.django import app
 from ledger.imports import jobs
 
 
-@pytest.mark.usefixtures("committed_db")
+@pytest.mark.usefixtures("empty_queue")
 @pytest.mark.parametrize("task", ["sweep_imports", "scheduled_scan", "forget_stalled_jobs"])
 def test_what_sees_to_the_lanes_does_not_wait_behind_them(task: str) -> None:
     """A worker was killed, and more lanes wait than there are workers: its lines wait for the sweep."""
-    with connection.cursor() as cursor:  # what a worker of another test has left there
-        cursor.execute("UPDATE procrastinate_jobs SET status = 'cancelled' WHERE status = 'todo'")
     for lane in range(3):
         jobs.enqueue(7, lane)
     app.configure_task(task).defer(timestamp=0)

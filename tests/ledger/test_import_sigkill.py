@@ -23,7 +23,7 @@ from ledger.reconcile_stored import books_of
 from loadtest.servers.background import BackgroundWorker
 from tests.ledger.race.sessions import waiting_for
 
-pytestmark = pytest.mark.usefixtures("committed_db")
+pytestmark = pytest.mark.usefixtures("empty_queue")
 LINES = 30
 GATE = 10  # the line at which the first worker is killed
 

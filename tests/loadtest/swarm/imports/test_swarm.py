@@ -14,7 +14,7 @@ from loadtest.swarm.run import Swarm
 from loadtest.trials.case import Case, Witness
 from loadtest.workloads.imports import Imports
 
-pytestmark = pytest.mark.usefixtures("committed_db")
+pytestmark = pytest.mark.usefixtures("empty_queue")
 
 
 @dataclass(frozen=True, kw_only=True)
