@@ -9,6 +9,7 @@ from functools import lru_cache
 from lost_update_lab.model.commands import Op
 from lost_update_lab.model.digest import digest
 from lost_update_lab.model.memoised_server import Who
+from lost_update_lab.servers import way
 
 ENDS = frozenset({"COMMIT", "ROLLBACK"})
 #: what the session remembers beyond its transaction; whether each command commits is a part of its status
@@ -31,32 +32,16 @@ _UNSEEN = re.compile(
 )
 
 
-class Way:
+class Way(way.Way):
     """Under READ COMMITTED a plain SELECT sees what is committed and what its own transaction wrote; a COMMIT depends
     on its own transaction, unless others wait: what it releases may commit by itself at once. Any other command may
     meet what every open transaction has locked. Under another isolation (`strict`: a session has one) each command
-    matters, in the order of all of them: a snapshot begins with a SELECT."""
+    matters, in the order of all of them: a snapshot begins with a SELECT. What the tables hold includes their gaps."""
 
     def __init__(self) -> None:
-        #: False once something happens of which too little is known, until no session is inside a transaction
-        self.known = True
-        #: what sessions remember, and how numbers were drawn from counters
-        self.lasting = self.numbers = b""
+        super().__init__()
         #: all that a session was told
         self.past: Mapping[Who, bytes] = {}
-        #: for each session that is inside a transaction, holds a name, or waits
-        self.inside: Mapping[Who, bytes] = {}
-        self.line: tuple[Who, ...] = ()
-        self.order = b""
-
-    def place(self, found: bytes, strict: bool) -> bytes | None:
-        """All of this, as a digest. `found`: what the tables hold, gaps included. None: it is not known."""
-        if not self.known:
-            return None
-        remembered = digest(self.lasting, self.numbers)
-        if strict:
-            return digest(self.order or found, remembered, repr((sorted(self.inside), self.line)).encode())
-        return digest(found, remembered, repr((sorted(self.inside.items()), self.line)).encode())
 
     def question(self, found: bytes, who: Who, op: Op, strict: bool, *how: object) -> bytes | None:
         """What an answer to `op` depends on. None: it is not known."""
@@ -106,22 +91,8 @@ class Way:
             self._moved(found, who, b"ended", None)
 
     def _met(self, found: bytes, who: Who) -> bytes:
-        others = sorted((other, way) for other, way in self.inside.items() if other != who)
+        others = sorted((other, met) for other, met in self.inside.items() if other != who)
         return digest(found, self.numbers, repr((others, self.line)).encode())
-
-    def _leaves_line(self, who: Who) -> None:
-        self.line = tuple(other for other in self.line if other != who)
-
-    def _moved(self, found: bytes, who: Who, what: bytes, to: bytes | None) -> None:
-        others = {other: way for other, way in self.inside.items() if other != who}
-        self.inside = others if to is None else {**others, who: to}
-        self.order = digest(self.order or found, repr(who).encode(), what) if self.inside else b""
-        self.known = self.known or not self.inside
-
-    def copy(self) -> Way:
-        twin = Way()
-        vars(twin).update(vars(self))
-        return twin
 
 
 @lru_cache(maxsize=1 << 14)

@@ -11,6 +11,7 @@ from psycopg import IsolationLevel
 from lost_update_lab.model.commands import Op
 from lost_update_lab.model.digest import digest
 from lost_update_lab.model.memoised_server import Who
+from lost_update_lab.servers import way
 from lost_update_lab.servers.postgres.clock_words import without_clock
 
 USUAL = (None, IsolationLevel.READ_COMMITTED)
@@ -33,31 +34,18 @@ _TABLES = re.compile(
 )
 
 
-class Way:
+class Way(way.Way):
     """Under READ COMMITTED each command sees what is committed at that time. So of a transaction only what it wrote or
     locked matters, each with what it found; between transactions, only which waits for which, in which order. A command
     that only reads, or ends its own transaction, meets no other transaction. Under a stricter isolation (`strict`: a
     session has asked for one) every command matters, in the order of all of them."""
 
     def __init__(self) -> None:
-        #: False once a command runs of which too little is known, until no session is inside a transaction
-        self.known = True
+        super().__init__()
         self.strict = False
-        #: what sessions remember, and how numbers were drawn from sequences
-        self.lasting = self.numbers = b""
-        #: for each session that is inside a transaction, or holds a lock
-        self.inside: dict[Who, bytes] = {}
-        self.line: tuple[Who, ...] = ()
-        self.order = b""
 
-    def place(self, contents: bytes, strict: bool) -> bytes | None:
-        """All of this, as a digest. None: it is not known."""
-        if not self.known:
-            return None
-        remembered = digest(self.lasting, self.numbers)
-        if strict or self.strict:
-            return digest(self.order or contents, remembered, repr((sorted(self.inside), self.line)).encode())
-        return digest(contents, remembered, repr((sorted(self.inside.items()), self.line)).encode())
+    def place(self, found: bytes, strict: bool) -> bytes | None:
+        return super().place(found, strict or self.strict)
 
     def question(
         self,
@@ -91,7 +79,7 @@ class Way:
         elif counts:
             self.numbers = digest(self.numbers, op.identity)
         self.known = self.known and not _TABLES.match(op.text)
-        self.line = tuple(other for other in self.line if other != who)
+        self._leaves_line(who)
         before = self.inside.get(who, b"")
         if op.local:
             before = digest(before, op.identity)
@@ -108,19 +96,8 @@ class Way:
 
     def ended(self, contents: bytes, who: Who) -> None:
         """The session was ended from outside."""
-        self.line = tuple(other for other in self.line if other != who)
+        self._leaves_line(who)
         self._moved(contents, who, b"ended", None)
-
-    def _moved(self, contents: bytes, who: Who, what: bytes, to: bytes | None) -> None:
-        others = {other: way for other, way in self.inside.items() if other != who}
-        self.inside = others if to is None else {**others, who: to}
-        self.order = digest(self.order or contents, repr(who).encode(), what) if self.inside else b""
-        self.known = self.known or not self.inside
-
-    def copy(self) -> Way:
-        twin = Way()
-        vars(twin).update(vars(self))
-        return twin
 
 
 def changes_nothing(op: Op) -> bool:
