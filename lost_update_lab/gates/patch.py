@@ -5,17 +5,19 @@ from __future__ import annotations
 
 import sys
 import sysconfig
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from types import BuiltinFunctionType, FunctionType, ModuleType
-from typing import Any, ClassVar
+from typing import Any
 from weakref import WeakKeyDictionary
 
 _STANDARD = sysconfig.get_paths()["stdlib"]
 _PACKAGES = sysconfig.get_paths()["purelib"]
+#: who keeps a built-in function, under which name, and the function
+Kept = tuple[Any, str, Any]
 
 
 class _Holders:
-    """The names under which modules hold certain values.
+    """Where modules hold certain values: in names of theirs, and in their classes and defaults.
 
     A module is looked into again when it has more names or fewer. To look into each of some thousand modules takes 0.1
     s, longer than several schedules: it was a quarter of the CPU time of the engine's tests.
@@ -23,17 +25,20 @@ class _Holders:
 
     def __init__(self, values: Iterable[Any]) -> None:
         self._values = {id(value): value for value in values}  # held, so that no other value gets its id
-        self._known: WeakKeyDictionary[Any, tuple[int, list[str]]] = WeakKeyDictionary()
+        self._known: WeakKeyDictionary[Any, tuple[int, list[str], list[Kept]]] = WeakKeyDictionary()
 
-    def names(self, module: Any) -> list[str]:
+    def of(self, module: Any) -> tuple[Sequence[str], Sequence[Kept]]:
+        """Its names, and what its classes and defaults keep."""
         held = getattr(module, "__dict__", None)
         if not isinstance(held, dict) or str(held.get("__name__")).startswith("lost_update_lab."):
-            return []
-        size, names = self._known.get(module, (0, []))
+            return (), ()
+        size, names, kept = self._known.get(module, (0, [], []))
         if size != len(held):
             names = [name for name, value in list(held.items()) if id(value) in self._values]
-            self._known[module] = (len(held), names)
-        return names
+            if isinstance(module, ModuleType) and _is_of_a_package(module):
+                kept = [each for each in _kept_by(module) if id(each[2]) in self._values]
+            self._known[module] = (len(held), names, kept)
+        return names, kept
 
 
 #: by the ids of what is replaced: the gates replace the same for each harness
@@ -42,9 +47,6 @@ _holders: dict[frozenset[int], _Holders] = {}
 
 class Patches:
     """What was replaced, so that it can be put back."""
-
-    #: module → the built-in functions that its classes and defaults keep. They stay where they are
-    _kept: ClassVar[dict[ModuleType, list[tuple[Any, str, Any]]]] = {}
 
     def __init__(self) -> None:
         self._undo: list[tuple[Any, str, Any]] = []
@@ -68,20 +70,16 @@ class Patches:
             frozenset(self._wanted), _Holders(original for original, _ in self._wanted.values())
         )
         for module in list(sys.modules.values()):
-            for name in holders.names(module):
+            names, kept = holders.of(module)
+            for name in names:
                 if (wanted := self._wanted.get(id(getattr(module, name, None)))) is not None:
                     self.method(module, name, wanted[1])
-            if isinstance(module, ModuleType) and _is_of_a_package(module):
-                if module not in self._kept:
-                    self._kept[module] = list(_kept_by(module))
-                for kept in self._kept[module]:
-                    self._replace(*kept)
+            for each in kept:
+                self._replace(*each)
         self._wanted.clear()
 
     def _replace(self, holder: Any, name: str, value: Any) -> None:
         """In a class, or among the defaults of a function."""
-        if id(value) not in self._wanted:
-            return
         replacement, held = self._wanted[id(value)][1], getattr(holder, name)
         if held is value:
             self.method(holder, name, staticmethod(replacement))
@@ -103,8 +101,8 @@ def _is_of_a_package(module: ModuleType) -> bool:
     return file.startswith(_PACKAGES) or not file.startswith(_STANDARD)
 
 
-def _kept_by(module: ModuleType) -> Iterator[tuple[Any, str, Any]]:
-    """(who keeps it, under which name, the built-in function): attributes of classes, defaults of arguments. Only
+def _kept_by(module: ModuleType) -> Iterator[Kept]:
+    """Attributes of classes, defaults of arguments. Only
     types are looked at: some modules hold stand-ins, and to ask what those are would import something."""
     for value in list(vars(module).values()):
         if type(value) is FunctionType and value.__module__ == module.__name__:
@@ -118,7 +116,7 @@ def _kept_by(module: ModuleType) -> Iterator[tuple[Any, str, Any]]:
                     yield from _defaults_of(plain)
 
 
-def _defaults_of(function: FunctionType) -> Iterator[tuple[Any, str, Any]]:
+def _defaults_of(function: FunctionType) -> Iterator[Kept]:
     for each in function.__defaults__ or ():
         if type(each) is BuiltinFunctionType:
             yield function, "__defaults__", each
