@@ -46,8 +46,8 @@ PROCESSES = (
     "it waits for a lock inside of this process ({place}): workers stand for processes, which share none"
 )
 OF_COROUTINES = (
-    "of asyncio, psycopg's AsyncConnection, redis.asyncio and asyncio.sleep have gates; what runs in another thread "
-    "has none, as Django's asynchronous ORM does (aget, asave): let the worker call the synchronous function"
+    "let the coroutine wait in something that has a gate: asyncio.sleep, psycopg's AsyncConnection, redis.asyncio, a "
+    "thread of asyncio.to_thread; or call the synchronous client"
 )
 _ASYNCIO = os.path.dirname(asyncio.__file__)
 UNSEEN = "{who} waits in something that the explorer does not see: {place}{inside}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -13,6 +12,7 @@ import pytest
 from loadtest.explorer.lanes import Lanes
 from loadtest.findings.job import Job
 from locks.of_asyncio import clients
+from tests.lost_update_lab.command.trials import GetThenSetAsyncio
 
 
 def of_redis(name: str, redis: Any) -> Any:
@@ -34,24 +34,9 @@ def get_then_set(name: str, redis: Any) -> Iterator[None]:
     redis.delete(name)
 
 
-class GetThenSet:
-    """No context manager: two coroutines."""
-
-    def __init__(self, name: str, redis: Any) -> None:
-        self.name, self.redis = name, redis
-
-    async def acquire(self) -> None:
-        while await self.redis.get(self.name):
-            await asyncio.sleep(1)
-        await self.redis.set(self.name, 1)
-
-    async def release(self) -> None:
-        await self.redis.delete(self.name)
-
-
-def get_then_set_asyncio(name: str, redis: Any) -> GetThenSet:
+def get_then_set_asyncio(name: str, redis: Any) -> GetThenSetAsyncio:
     """A plain function may return a lock of asyncio, with a client of its own."""
-    return GetThenSet(name, clients({"redis": redis})["redis"])
+    return GetThenSetAsyncio(name, clients({"redis": redis})["redis"])
 
 
 @pytest.mark.deep
