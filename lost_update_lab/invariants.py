@@ -17,16 +17,16 @@ class TableInvariant:
 
     sentence = ""
 
-    def bind(self, postgres: Tables) -> None:
+    def bind(self, database: Tables) -> None:
         """The setup has run. From now on this is the database."""
-        self.postgres = postgres
+        self.database = database
 
     def __call__(self) -> bool:
         raise NotImplementedError
 
     def _ask(self, query: str) -> Any:
         """The first column of the first row, as text."""
-        return self.postgres.value(query)
+        return self.database.value(query)
 
 
 def _quoted(name: str) -> str:
@@ -48,8 +48,8 @@ class balance_conserved(TableInvariant):
         self.table, self.column = _parted(column)
         self.sentence = f"the sum of {column} is not what it was: money was made or lost"
 
-    def bind(self, postgres: Tables) -> None:
-        super().bind(postgres)
+    def bind(self, database: Tables) -> None:
+        super().bind(database)
         self.opening = self._sum()
 
     def __call__(self) -> bool:

@@ -37,6 +37,11 @@ def suggest(given: argparse.Namespace) -> int:
                 "run here by itself first"
             )
         commands = read(recorded)
+    if {"postgres", "mariadb"} <= {each.server for each in commands}:
+        raise Mistake(
+            "the tests talk to PostgreSQL and to MariaDB, and a race has one of them: name the tests of one "
+            "(lost-update-lab suggest tests/orders)"
+        )
     found = pairs(operations(commands))
     if not found:
         told = f"{len(commands)} commands were recorded" if commands else "the tests sent no command"

@@ -20,6 +20,7 @@ from lost_update_lab.command.explore import again, bounds_of, found
 from lost_update_lab.model.bounds import Fault
 from lost_update_lab.scenarios.race import NotKept, Race
 from lost_update_lab.scenarios.result import Result
+from lost_update_lab.subject import mariadb
 from lost_update_lab.subject.scenario import HANDED_IN, Mistake
 from lost_update_lab.subject.servers import Servers
 
@@ -53,8 +54,6 @@ def trusted(name: str, bounds: Mapping[str, Any], replay: str = "") -> list[Resu
 
 def bank(race: Race, lock: Any, wants: tuple[str, ...]) -> None:
     """Two deposits on one account, each read, computed and written under the lock. Raises Mistake."""
-    if Servers(os.environ.get("DATABASE_URL", ""), "").on_mariadb:
-        raise Mistake("the account of trust is kept on PostgreSQL: unset DATABASE_URL, and one is started")
     race.setup(_open)
     for name, amount in AMOUNTS.items():
         race.worker(name, _deposit(race.name, lock, wants), amount)
@@ -62,39 +61,67 @@ def bank(race: Race, lock: Any, wants: tuple[str, ...]) -> None:
 
 
 def _open() -> None:
-    with psycopg.connect(os.environ["DATABASE_URL"]) as connection:
-        connection.execute(f"CREATE TABLE {TABLE} (id int PRIMARY KEY, balance int NOT NULL)")
-        connection.execute(f"INSERT INTO {TABLE} VALUES (1, %s)", [OPENING])  # noqa: S608
+    with _connected() as sql:
+        _ask(sql, f"CREATE TABLE {TABLE} (id int PRIMARY KEY, balance int NOT NULL)")
+        _ask(sql, f"INSERT INTO {TABLE} VALUES (1, %s)", [OPENING])  # noqa: S608
 
 
 def _deposit(name: str, lock: Any, wants: tuple[str, ...]) -> Any:
     def deposit(amount: int, sql: Any, redis: Any) -> Any:
         if _is_of_asyncio(lock):
-            return _deposited(partial(_made, name, lock, wants), amount)
+            return _deposited(partial(_made, name, lock, wants), amount, sql)
         held = _made(name, lock, wants, {"sql": sql, "redis": redis})
         if not hasattr(held, "__enter__"):
-            return _deposited(lambda clients: held, amount)
+            return _deposited(lambda clients: held, amount, sql)
         with _held(held):
-            balance = sql.execute(READ).fetchone()[0]
-            sql.execute(WRITE, [balance + amount])
+            balance = _ask(sql, READ)[0]
+            _ask(sql, WRITE, [balance + amount])
         return amount
 
     return deposit
 
 
-async def _deposited(make: Callable[[Mapping[str, Any]], Any], amount: int) -> int:
-    """The same under a lock of asyncio. `make`: returns the lock, given clients of asyncio."""
-    keys = asyncio.Redis.from_url(os.environ["REDIS_URL"], retry=Retry(NoBackoff(), 0))
-    connecting = psycopg.AsyncConnection.connect(os.environ["DATABASE_URL"], autocommit=True)
-    async with keys, await connecting as sql, _held_async(make({"sql": sql, "redis": keys})):
-        row = await (await sql.execute(READ)).fetchone()
-        assert row
-        await sql.execute(WRITE, [row[0] + amount])
+async def _deposited(make: Callable[[Mapping[str, Any]], Any], amount: int, plain: Any) -> int:
+    """The same under a lock of asyncio. `make`: returns the lock, given clients of asyncio. `plain`: a connection
+    without asyncio, which is used on a MariaDB: it has no client of asyncio with a gate."""
+    async with asyncio.Redis.from_url(os.environ["REDIS_URL"], retry=Retry(NoBackoff(), 0)) as keys:
+        if _on_mariadb():
+            async with _held_async(make({"redis": keys})):
+                balance = _ask(plain, READ)[0]
+                _ask(plain, WRITE, [balance + amount])
+            return amount
+        connecting = psycopg.AsyncConnection.connect(os.environ["DATABASE_URL"], autocommit=True)
+        async with await connecting as sql, _held_async(make({"sql": sql, "redis": keys})):
+            row = await (await sql.execute(READ)).fetchone()
+            assert row
+            await sql.execute(WRITE, [row[0] + amount])
     return amount
+
+
+def _on_mariadb() -> bool:
+    return Servers(os.environ["DATABASE_URL"], "").on_mariadb
+
+
+def _connected() -> Any:
+    """A connection in autocommit, of the client that the database has."""
+    url = os.environ["DATABASE_URL"]
+    return mariadb.connect(url) if _on_mariadb() else psycopg.connect(url, autocommit=True)
+
+
+def _ask(sql: Any, text: str, values: Sequence[object] = ()) -> Any:
+    """The first row; None: the statement returns no rows."""
+    with sql.cursor() as cursor:
+        cursor.execute(text, values)
+        return cursor.fetchone() if cursor.description else None
 
 
 def _made(name: str, lock: Any, wants: Sequence[str], clients: Mapping[str, Any]) -> Any:
     """Raises Mistake if it makes no lock."""
+    if missing := [each for each in wants if each not in clients]:
+        raise Mistake(
+            f"{name} is of asyncio and asks for `{missing[0]}`, and no client of asyncio for MariaDB has a gate: let "
+            "it ask for `redis`, or try it on PostgreSQL (unset DATABASE_URL)"
+        )
     held = lock("account:1", **{each: clients[each] for each in wants})
     if not _can_be_held(held):
         if inspect.iscoroutine(held):
@@ -155,8 +182,8 @@ async def _released(lock: Any, *error: object) -> None:
 
 def _kept(ann: object, bob: object) -> bool:
     """The deposit of a worker that was cut off may be on the account or not."""
-    with psycopg.connect(os.environ["DATABASE_URL"]) as connection:
-        row = connection.execute(f"SELECT balance FROM {TABLE}").fetchone()  # noqa: S608
+    with _connected() as sql:
+        row = _ask(sql, f"SELECT balance FROM {TABLE}")  # noqa: S608
     possible = {OPENING}
     for amount, result in zip(AMOUNTS.values(), (ann, bob), strict=True):
         done = {each + amount for each in possible}

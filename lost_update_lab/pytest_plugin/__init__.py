@@ -24,7 +24,7 @@ import pytest
 if TYPE_CHECKING:
     from lost_update_lab.scenarios.race import Race
 
-SERVERS = "lost_update_lab_servers"
+SERVERS, EMBEDDED = "lost_update_lab_servers", "embedded"
 RESULTS = pytest.StashKey[list[Any]]()
 #: what other processes of pytest-xdist have reported
 TOLD = pytest.StashKey[list[str]]()
@@ -47,18 +47,24 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--race-record", metavar="FILE", default="", help="write there what the tests send to their servers"
     )
     group.addoption("--race-mutation", metavar="JSON", default="", help="take this away (explore --mutate)")
-    told = "'embedded': PostgreSQL and Valkey are started before the settings are read, as DATABASE_URL and REDIS_URL"
+    told = (
+        "'embedded': PostgreSQL and Valkey are started before the settings are read, as DATABASE_URL and REDIS_URL; "
+        "'mariadb': MariaDB and Valkey"
+    )
     parser.addini(SERVERS, told, default="")
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None, Any, Any]:
     """pytest-django reads the project's settings right after this."""
-    if early_config.getini(SERVERS) == "embedded":
-        from lost_update_lab.subject.servers import DATABASE, REDIS, embedded
+    if wanted := early_config.getini(SERVERS):
+        from lost_update_lab.subject.servers import DATABASE, MARIADB, REDIS, embedded
 
-        for name in (DATABASE, REDIS):
-            os.environ.setdefault(name, embedded(name))
+        if wanted not in (EMBEDDED, MARIADB):
+            raise pytest.UsageError(f"{SERVERS} is {EMBEDDED!r} or {MARIADB!r}, and not {wanted!r}")
+        for name, server in ((DATABASE, MARIADB if wanted == MARIADB else DATABASE), (REDIS, REDIS)):
+            if name not in os.environ:
+                os.environ[name] = embedded(server)
     return (yield)
 
 
@@ -72,7 +78,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.stash[RECORDER].install(Patches())
     if told := config.getoption("--race-mutation"):
         from lost_update_lab.gates.patch import Patches
-        from lost_update_lab.scenarios.mutations import Mutator
+        from lost_update_lab.scenarios.mutator import Mutator
         from lost_update_lab.scenarios.result import Mutation
 
         Mutator(Mutation(**json.loads(told)), applies=lambda: True).install(Patches())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Collection
 from contextlib import ExitStack
@@ -13,26 +12,17 @@ import psycopg
 from redis import asyncio
 from redis.connection import AbstractConnection
 
+from lost_update_lab.adapters import psycopg as driver
 from lost_update_lab.gates.patch import Patches
 from lost_update_lab.model.errors import Broken
 from lost_update_lab.runs.place import here
 from lost_update_lab.scenarios.exploration import Opened
 from lost_update_lab.scenarios.judging import Judge
+from lost_update_lab.scenarios.protection import ISOLATION, without, without_level
 from lost_update_lab.scenarios.serial import SerialOrders
 from lost_update_lab.search.search import Search
 from lost_update_lab.subject.operations import BREACHES, VIOLATED
 
-#: what locks rows, from here to the end of a SELECT or of a bracket
-ROWS = re.compile(
-    r"\s+FOR\s+(?:NO\s+KEY\s+UPDATE|UPDATE|KEY\s+SHARE|SHARE)(?:\s+OF\s+[\w\".,\s]+?)?(?:\s+NOWAIT|\s+WAIT\s+\d+|\s+SKIP\s+LOCKED)?(?=\s*(?:;|\)|$))",
-    re.IGNORECASE,
-)
-SHARED = re.compile(r"\s+LOCK\s+IN\s+SHARE\s+MODE(?:\s+(?:NOWAIT|WAIT\s+\d+))?", re.IGNORECASE)
-NAMED = re.compile(r"\b(?:GET|RELEASE)_LOCK\s*\([^()]*\)", re.IGNORECASE)
-ADVISORY = re.compile(
-    r"\bpg_(?:try_)?advisory_(?:xact_)?(?:lock|unlock)(?:_shared)?\s*\([^()]*\)", re.IGNORECASE
-)
-TABLE = re.compile(r"^\s*LOCK\s+(?:TABLE\s+)?.*$", re.IGNORECASE | re.DOTALL)
 #: seconds for finding the first schedule that breaks
 BUDGET = 20.0
 
@@ -46,8 +36,10 @@ class Unlocked:
     def install(self, patches: Patches) -> None:
         for cursor_of in (psycopg.Cursor, psycopg.AsyncCursor):
             self._cursors(patches, cursor_of)
-        for connection_of in (AbstractConnection, asyncio.connection.AbstractConnection):
-            self._connections(patches, connection_of)
+        for begins in (psycopg.Connection, psycopg.AsyncConnection):
+            self._transactions(patches, begins)
+        for sends in (AbstractConnection, asyncio.connection.AbstractConnection):
+            self._connections(patches, sends)
         if "pymysql" in sys.modules:
             self._pymysql(patches)
 
@@ -58,6 +50,18 @@ class Unlocked:
             return execute(cursor, self._sql(query) if here() else query, *args, **keywords)
 
         patches.method(cursor_of, "execute", unlocked)
+
+    def _transactions(self, patches: Patches, connection_of: Any) -> None:
+        begin = getattr(connection_of, driver.BEGIN)
+
+        def begun(connection: Any) -> bytes:
+            text: bytes = begin(connection)
+            plain = without_level(text) if here() else text
+            if plain != text:
+                self.taken.add(ISOLATION)
+            return plain
+
+        patches.method(connection_of, driver.BEGIN, begun)
 
     def _connections(self, patches: Patches, connection_of: Any) -> None:
         send, pack_all = connection_of.send_command, connection_of.pack_commands
@@ -77,32 +81,17 @@ class Unlocked:
         plain: Any = pymysql.connections.Connection.query
 
         def queried(connection: Any, text: Any, *args: Any, **keywords: Any) -> Any:
-            return plain(connection, self._sql(text) if here() else text, *args, **keywords)
+            return plain(connection, self._sql(text, True) if here() else text, *args, **keywords)
 
         patches.method(pymysql.connections.Connection, "query", queried)
 
-    def _sql(self, query: Any) -> Any:
+    def _sql(self, query: Any, on_mariadb: bool = False) -> Any:
         if not isinstance(query, str | bytes):
             return query
-        text = was = query.decode() if isinstance(query, bytes) else query
-        if TABLE.match(text):
-            text = "SELECT 1"
-            self.taken.add("LOCK TABLE")
-        if ROWS.search(text):
-            text = ROWS.sub("", text)
-            self.taken.add("FOR UPDATE")
-        if SHARED.search(text):
-            text = SHARED.sub("", text)
-            self.taken.add("LOCK IN SHARE MODE")
-        if NAMED.search(text):
-            text = NAMED.sub("1", text)
-            self.taken.add("GET_LOCK")
-        if ADVISORY.search(text):
-            text = ADVISORY.sub("true", text)
-            self.taken.add("the advisory lock")
-        if text == was:
-            return query
-        return text.encode() if isinstance(query, bytes) else text
+        text = query.decode() if isinstance(query, bytes) else query
+        plain, taken = without(text, on_mariadb)
+        self.taken.update(taken)
+        return query if not taken else plain.encode() if isinstance(query, bytes) else plain
 
     def _redis(self, words: Any) -> Any:
         name = str(words[0]).upper() if words else ""

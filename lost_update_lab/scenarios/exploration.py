@@ -53,7 +53,7 @@ class Opened:
     addresses: Servers
     #: the module of its database (on_postgres.py, on_mariadb.py)
     of: Any
-    postgres: Tables
+    database: Tables
     keys: RedisSnapshot | None
     frameworks: Sequence[Framework]
     patches: Sequence[Any]
@@ -85,7 +85,7 @@ class Opened:
         system = Operations(
             self.scenario,
             self.addresses,
-            self.postgres,
+            self.database,
             self.keys,
             (*self.frameworks, _Leaving(twins)),
             self.left_out,
@@ -108,7 +108,7 @@ class Opened:
             framework.leave(-1)
 
     def _servers(self, stack: ExitStack, reader: Reader | None) -> Iterator[Server]:
-        database = self.of.server(self.addresses, self.postgres, self.left_out, self.scenario.isolation)
+        database = self.of.server(self.addresses, self.database, self.left_out, self.scenario.isolation)
         database.reader = reader
         stack.callback(database.close)
         yield database
@@ -175,7 +175,7 @@ def _looked_at(
         opened.left_out = frozenset({*opened.left_out, *differ})
         return False
     opened.remembered, opened.carried = tuple(serial.remembered), tuple(serial.carried)
-    opened.touched = frozenset(table.title for table in system.postgres.changed())
+    opened.touched = frozenset(table.title for table in system.database.changed())
     examine(serial)
     if not opened.scenario.invariants:
         serial.close()
@@ -265,7 +265,7 @@ def _held(system: Operations, first: Collection[str]) -> dict[str, str]:
 
 
 def _rows(system: Operations) -> dict[Any, list[dict[str, Any]]]:
-    return system.postgres.rows(system.postgres.changed())
+    return system.database.rows(system.database.changed())
 
 
 def _different(one: Any, other: Any) -> Iterator[tuple[str, str]]:

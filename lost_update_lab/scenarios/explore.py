@@ -168,8 +168,6 @@ def opened(
     leave_as_found: bool,
 ) -> Iterator[Opened]:
     """The setup has run, and what it left is known. Raises Mistake."""
-    if servers.on_mariadb and scenario.mutate:
-        raise Mistake("mutate=True knows the locks of psycopg, and none of PyMySQL: explore without it")
     of: Any = import_module(f"lost_update_lab.scenarios.on_{'mariadb' if servers.on_mariadb else 'postgres'}")
     with ExitStack() as stack:
         stack.enter_context(known_by_environment(servers))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from lost_update_lab.adapters import pymysql as driver
 from lost_update_lab.scenarios.commits import ObservedMariaDB
+from lost_update_lab.scenarios.constraints import Constraint, of_mariadb
 from lost_update_lab.scenarios.isolation import level_of
+from lost_update_lab.snapshot.catalogue import Table
 from lost_update_lab.snapshot.functions import Names
 from lost_update_lab.snapshot.mariadb import BEFORE, MariaDBSnapshot
 from lost_update_lab.snapshot.mariadb_tables import MariaDBTables
@@ -64,6 +66,16 @@ def tables(servers: Servers) -> MariaDBTables:
     return MariaDBTables(lambda text: _asked(connection, text), connection.close)
 
 
+@contextmanager
+def constraints(
+    servers: Servers, tables: Iterable[Table]
+) -> Iterator[tuple[Callable[[str], object], list[Constraint]]]:
+    """What these tables have, and how a statement that drops one is executed."""
+    with connect(servers.database) as session:
+        _asked(session, "SET SESSION lock_wait_timeout = 5")
+        yield lambda text: _asked(session, text), list(of_mariadb(lambda text: _asked(session, text), tables))
+
+
 def server(servers: Servers, of: Any, left_out: Names, level: str = "") -> ObservedMariaDB:
     """The engine's access to it. `level`: of transactions that do not ask for one. Raises Mistake."""
     try:
@@ -79,4 +91,4 @@ def _asked(connection: Any, text: str) -> tuple[tuple[Any, ...], ...]:
     return driver.run(connection, text)
 
 
-__all__ = ["left_as_found", "left_open", "mark", "prepared", "server", "tables"]
+__all__ = ["constraints", "left_as_found", "left_open", "mark", "prepared", "server", "tables"]

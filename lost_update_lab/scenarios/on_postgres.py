@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import psycopg
 
 from lost_update_lab.scenarios.commits import ObservedPostgres
+from lost_update_lab.scenarios.constraints import Constraint, of_postgres
+from lost_update_lab.snapshot.catalogue import Table
 from lost_update_lab.snapshot.functions import Names
 from lost_update_lab.snapshot.postgres import CannotBeRestored, PostgresSnapshot
 from lost_update_lab.subject.scenario import Mistake
@@ -52,10 +54,21 @@ def tables(servers: Servers) -> PostgresSnapshot:
         raise Mistake(str(error)) from None
 
 
+@contextmanager
+def constraints(
+    servers: Servers, tables: Iterable[Table]
+) -> Iterator[tuple[Callable[[str], object], list[Constraint]]]:
+    """What these tables have, and how a statement that drops one is executed. In a session of its own: psycopg forgets
+    its prepared statements in a session that alters a table."""
+    with psycopg.connect(servers.database, autocommit=True) as session:
+        session.execute("SET lock_timeout = '5s'")
+        yield lambda text: session.execute(text.encode()), list(of_postgres(session, tables))
+
+
 def server(servers: Servers, of: Any, left_out: Names, level: str = "") -> ObservedPostgres:
     """The engine's access to it. (How transactions begin at another level: isolation.py.)"""
     sql = of.contents_sql(left_out)
     return ObservedPostgres(servers.database, sql, besides=bool(left_out), counted=of.names)
 
 
-__all__ = ["left_as_found", "left_open", "mark", "prepared", "server", "tables"]
+__all__ = ["constraints", "left_as_found", "left_open", "mark", "prepared", "server", "tables"]

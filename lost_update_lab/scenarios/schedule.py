@@ -97,22 +97,22 @@ class StepRecorder:
     def _versions_now(self) -> dict[str, str]:
         found = {}
         for table in self._tables:
-            rows = self.system.postgres.rows([table])[table]
+            rows = self.system.database.rows([table])[table]
             for place, (row, version) in enumerate(
-                zip(rows, self.system.postgres.versions(table), strict=False)
+                zip(rows, self.system.database.versions(table), strict=False)
             ):
                 found[_row_name(table, place, row)] = version
         return found
 
     def _look(self) -> tuple[Held, Held]:
         """Returns what was there before this step, and what is there now, of everything that ever changed."""
-        before, postgres = dict(self._held), self.system.postgres
-        for table in postgres.changed():
+        before, database = dict(self._held), self.system.database
+        for table in database.changed():
             if table not in self._tables:
                 self._tables[table] = True
-                before.update(_cells(table, postgres.opening(table)))
+                before.update(_cells(table, database.opening(table)))
         now: dict[tuple[str, str], str] = {}
-        for table, rows in postgres.rows(list(self._tables)).items():
+        for table, rows in database.rows(list(self._tables)).items():
             now.update(_cells(table, rows))
         for server in self.harness.servers.values():
             for name, key, value, _ends in server.listing():

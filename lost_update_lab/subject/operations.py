@@ -84,13 +84,13 @@ class Operations:
         self,
         scenario: Scenario,
         servers: Servers,
-        postgres: Tables,
+        database: Tables,
         keys: RedisSnapshot | None,
         frameworks: Sequence[Framework] = (),
         left_out: Collection[tuple[str, str]] = (),
     ) -> None:
         self.name, self.scenario, self.addresses = scenario.name, scenario, servers
-        self.postgres, self.keys, self.frameworks, self.left_out = postgres, keys, frameworks, left_out
+        self.database, self.keys, self.frameworks, self.left_out = database, keys, frameworks, left_out
         self.judge_by: Callable[[Observed], Judgement] = lambda observed: Judgement(UNBROKEN)
         #: the engine's access to the servers, once there is any
         self.servers: Mapping[str, Server] = {}
@@ -109,7 +109,7 @@ class Operations:
         for framework in self.frameworks:
             framework.begin()
         if "postgres" in changed:
-            self.postgres.restore()
+            self.database.restore()
         if "mariadb" in changed and self.mariadb:
             self.mariadb.restore()
         if "redis" in changed and self.keys:
@@ -182,15 +182,15 @@ class Operations:
         return all(server.contents() == contents[name] for name, server in self.servers.items())
 
     def _left_behind(self, contents: Mapping[str, bytes]) -> tuple[Any, frozenset[int], Mapping[str, str]]:
-        changed = self.postgres.changed()
-        rows = self.postgres.rows(changed)
-        opening = {table: self.postgres.opening(table) for table in changed}
+        changed = self.database.changed()
+        rows = self.database.rows(changed)
+        opening = {table: self.database.opening(table) for table in changed}
         found, numbers = canonical(rows, opening, self.left_out)
         return found, numbers, self.keys.keys() if self.keys else {}
 
     def show(self) -> dict[str, Any]:
-        changed = self.postgres.changed()
-        return {"balances": {}, "rows": {}, "tables": self.postgres.rows(changed)}
+        changed = self.database.changed()
+        return {"balances": {}, "rows": {}, "tables": self.database.rows(changed)}
 
 
 def _answer(ending: Ending) -> tuple[str, Any]:

@@ -87,15 +87,17 @@ def embedded_already(name: str) -> str:
 
 
 def choose(database: str = "", keys: str = "") -> Servers:
-    """The servers that are given, or those of the environment, or else embedded ones. `database` "mariadb": an embedded
-    MariaDB."""
+    """The servers that are given, or those of the environment, or else embedded ones. `database`, or DATABASE_URL,
+    "mariadb": an embedded MariaDB."""
     given = os.environ.get(DATABASE)
-    if given and not database and given not in _embedded.values() and os.environ.get("PYTEST_XDIST_WORKER"):
+    ours = (MARIADB, *_embedded.values())
+    if given and not database and given not in ours and os.environ.get("PYTEST_XDIST_WORKER"):
         raise Mistake(
             "pytest-xdist runs tests side by side, and all of them were given one database: they would reset it under "
             "each other. Unset DATABASE_URL, so that each process starts servers of its own, or run without -n"
         )
-    found = embedded(MARIADB) if database == MARIADB else database or given or embedded(DATABASE)
+    wanted = database or given or DATABASE
+    found = embedded(wanted) if wanted in (MARIADB, DATABASE) else wanted
     return Servers(found, keys or os.environ.get(REDIS) or embedded(REDIS))
 
 

@@ -19,8 +19,8 @@ from uuid import UUID
 
 NAME = re.compile(r"«([\w.]+):([\w.]+)»")
 _REPR = (Decimal, datetime, date, time, timedelta, UUID)
-
-
+#: what SQLAlchemy calls it
+MARIADB = ("mysql", "mariadb")
 #: a form as a test client sends it, and the same in one part
 PARTS, FORM = "multipart/form-data", "application/x-www-form-urlencoded"
 
@@ -92,8 +92,12 @@ def _client(value: Any) -> str:
         return f'redis.Redis.from_url(os.environ["REDIS_URL"], decode_responses={decode})'
     if "psycopg.Connection" in kinds or "psycopg.connection.Connection" in kinds:
         return f'psycopg.connect(os.environ["DATABASE_URL"], autocommit={value.autocommit})'
+    if "pymysql.connections.Connection" in kinds:
+        return f'mariadb.connect(os.environ["DATABASE_URL"], autocommit={value.get_autocommit()})'
     if "sqlalchemy.orm.session.Session" in kinds:
-        engine = '«sqlalchemy:create_engine»("postgresql+psycopg://", creator=connect)'
+        dialect = getattr(getattr(value.bind, "dialect", None), "name", "")
+        driver = "mysql+pymysql" if dialect in MARIADB else "postgresql+psycopg"
+        engine = f'«sqlalchemy:create_engine»("{driver}://", creator=connect)'
         return f"«sqlalchemy.orm:Session»({engine})"
     return ""
 

@@ -9,13 +9,17 @@ from itertools import combinations_with_replacement
 
 from lost_update_lab.suggest.recording import Command
 
-_TABLE = re.compile(r'\b(?:FROM|JOIN|UPDATE|INTO|ONLY)\s+((?:"?\w+"?\.)?"?\w+"?)', re.IGNORECASE)
-_WRITES = re.compile(r"\s*(UPDATE|INSERT|DELETE|MERGE)\b", re.IGNORECASE)
+_TABLE = re.compile(r'\b(?:FROM|JOIN|UPDATE|INTO|ONLY)\s+((?:["`]?\w+["`]?\.)?["`]?\w+["`]?)', re.IGNORECASE)
+_WRITES = re.compile(r"\s*(UPDATE|INSERT|DELETE|MERGE|REPLACE)\b", re.IGNORECASE)
 _LOCKS = re.compile(
-    r"\bFOR\s+(?:NO\s+KEY\s+)?(?:UPDATE|SHARE|KEY\s+SHARE)\b|\bpg_(?:try_)?advisory", re.IGNORECASE
+    r"\bFOR\s+(?:NO\s+KEY\s+)?(?:UPDATE|SHARE|KEY\s+SHARE)\b|\bpg_(?:try_)?advisory|\bGET_LOCK\b"
+    r"|\bLOCK\s+IN\s+SHARE\s+MODE\b",
+    re.IGNORECASE,
 )
 _SCHEMA = re.compile(r"\s*(?:CREATE|ALTER|DROP|TRUNCATE|GRANT)\b", re.IGNORECASE)
-_RELATIVE = re.compile(r'\bSET\b.*?"?(\w+)"?\s*=\s*\(?\s*(?:"?\w+"?\.)?"?\1\b', re.IGNORECASE | re.DOTALL)
+_RELATIVE = re.compile(
+    r'\bSET\b.*?["`]?(\w+)["`]?\s*=\s*\(?\s*(?:["`]?\w+["`]?\.)?["`]?\1\b', re.IGNORECASE | re.DOTALL
+)
 _KEY_READS = frozenset(
     {"GET", "MGET", "HGET", "HGETALL", "HMGET", "EXISTS", "LLEN", "SCARD", "LRANGE", "TTL"}
 )
@@ -103,7 +107,7 @@ def operations(commands: Sequence[Command]) -> list[Operation]:
     found: dict[str, list[Operation]] = {}
     for number in dict.fromkeys(each.number for each in commands if each.number):
         own = tuple(each for each in commands if each.number == number)
-        if any(_SCHEMA.match(each.text) for each in own if each.server == "postgres"):
+        if any(_SCHEMA.match(each.text) for each in own if each.server != "redis"):
             continue  # it makes tables: a setup
         first = commands.index(own[0])
         before = _before(commands[:first], own[0].test)
@@ -141,7 +145,7 @@ def _things(command: Command) -> tuple[str, ...]:
     if command.server == "redis":
         words = command.text.split()
         return (f"key {words[1]}",) if len(words) > 1 else ()
-    names = (name.replace('"', "") for name in _TABLE.findall(command.text))
+    names = (re.sub('["`]', "", name) for name in _TABLE.findall(command.text))
     return tuple(dict.fromkeys(name for name in names if not name.startswith(("pg_", "information_schema"))))
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import asdict, dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -58,19 +59,30 @@ class Recorder:
     _calls_of: dict[int, tuple[str | None, str]] = field(default_factory=dict)
 
     def install(self, patches: Patches) -> None:
+        self._psycopg(patches)
+        self._redis(patches)
+        if find_spec("pymysql"):
+            self._pymysql(patches)
+
+    def _psycopg(self, patches: Patches) -> None:
         execute, many = psycopg.Cursor.execute, psycopg.Cursor.executemany
-        send: Any = AbstractConnection.send_command
-        pack_all: Any = AbstractConnection.pack_commands
 
         def executed(cursor: Any, query: Any, params: Any = None, **keywords: Any) -> Any:
-            self.sql(cursor, query, params)
+            self.sql("postgres", cursor, query, params)
             return execute(cursor, query, params, **keywords)
 
         def all_executed(cursor: Any, query: Any, params_seq: Any, **keywords: Any) -> Any:
             every = list(params_seq)
             for params in every:
-                self.sql(cursor, query, params)
+                self.sql("postgres", cursor, query, params)
             return many(cursor, query, every, **keywords)
+
+        patches.method(psycopg.Cursor, "execute", executed)
+        patches.method(psycopg.Cursor, "executemany", all_executed)
+
+    def _redis(self, patches: Patches) -> None:
+        send: Any = AbstractConnection.send_command
+        pack_all: Any = AbstractConnection.pack_commands
 
         def sent(connection: Any, *words: Any, **keywords: Any) -> Any:
             self.redis(words)
@@ -82,15 +94,25 @@ class Recorder:
                 self.redis(words)
             return pack_all(connection, every)
 
-        patches.method(psycopg.Cursor, "execute", executed)
-        patches.method(psycopg.Cursor, "executemany", all_executed)
         patches.method(AbstractConnection, "send_command", sent)
         patches.method(AbstractConnection, "pack_commands", all_packed)
 
-    def sql(self, cursor: Any, query: Any, params: Any) -> None:
+    def _pymysql(self, patches: Patches) -> None:
+        """Its executemany() calls execute()."""
+        from pymysql.cursors import Cursor
+
+        execute: Any = Cursor.execute
+
+        def executed(cursor: Any, query: Any, args: Any = None) -> Any:
+            self.sql("mariadb", cursor, query, args)
+            return execute(cursor, query, args)
+
+        patches.method(Cursor, "execute", executed)
+
+    def sql(self, server: str, cursor: Any, query: Any, params: Any) -> None:
         text = query.as_string(cursor) if hasattr(query, "as_string") else query
-        text = text.decode(errors="replace") if isinstance(text, bytes) else str(text)
-        self._add("postgres", " ".join(text.split()), written(params))
+        text = text.decode(errors="replace") if isinstance(text, bytes | bytearray) else str(text)
+        self._add(server, " ".join(text.split()), written(params))
 
     def redis(self, words: Any) -> None:
         told = [word.decode(errors="replace") if isinstance(word, bytes) else str(word) for word in words]

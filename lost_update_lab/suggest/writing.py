@@ -9,10 +9,13 @@ from lost_update_lab.suggest.literals import NAME
 from lost_update_lab.suggest.pairs import Operation, Pair
 from lost_update_lab.suggest.recording import Command
 
-_CHANGES = re.compile(r"\s*(?:UPDATE|INSERT|DELETE|MERGE|CREATE|ALTER|DROP|TRUNCATE)\b", re.IGNORECASE)
+_CHANGES = re.compile(
+    r"\s*(?:UPDATE|INSERT|DELETE|MERGE|REPLACE|CREATE|ALTER|DROP|TRUNCATE)\b", re.IGNORECASE
+)
 _NEVER = re.compile(
     r"\s*(?:CREATE|DROP|ALTER)\s+DATABASE|.*\b(?:django_session|django_migrations)\b", re.IGNORECASE
 )
+POSTGRES, MARIADB = "postgres", "mariadb"
 _STANDARD = (
     "import datetime  # noqa: F401",
     "import os",
@@ -25,8 +28,19 @@ HEAD = '''"""Written by `lost-update-lab suggest`: pairs of operations that touc
 from __future__ import annotations
 
 {imports}
-
-
+'''
+#: by the server that keeps the rows: imports, what sends the commands of a setup, what connects
+IMPORTS = {
+    POSTGRES: ["import psycopg"],
+    MARIADB: [
+        "import pymysql",
+        "from pymysql.constants import ER",
+        "",
+        "from lost_update_lab.subject import mariadb",
+    ],
+}
+SENT = {
+    POSTGRES: '''
 def sent(*commands):
     """What the recorded test had sent to its servers when it called the operations."""
     sql = psycopg.connect(os.environ["DATABASE_URL"], autocommit=True)
@@ -43,6 +57,32 @@ def sent(*commands):
             except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedObject):
                 if not text.upper().startswith(("DROP", "TRUNCATE")):
                     raise  # else there is nothing to take away
+''',
+    MARIADB: '''
+def sent(*commands):
+    """What the recorded test had sent to its servers when it called the operations."""
+    sql = mariadb.connect(os.environ["DATABASE_URL"])
+    keys = redis.Redis.from_url(os.environ["REDIS_URL"])
+    with sql, keys, sql.cursor() as cursor:
+        for text, values in commands:
+            if text is None:
+                keys.execute_command(*values)
+                continue
+            try:
+                cursor.execute(text, values)
+            except pymysql.MySQLError as error:
+                if error.args[0] in (ER.TABLE_EXISTS_ERROR, ER.DUP_KEYNAME):
+                    continue  # it is there already
+                if error.args[0] not in (ER.BAD_TABLE_ERROR, ER.NO_SUCH_TABLE) or not text.upper().startswith(
+                    ("DROP", "TRUNCATE")
+                ):
+                    raise  # else there is nothing to take away
+''',
+}
+CONNECT = '''
+def connect():
+    """A connection of SQLAlchemy's to the explorer's server."""
+    return {}(os.environ["DATABASE_URL"])
 '''
 
 #: what stands in a call → a function that the file needs for it
@@ -56,11 +96,6 @@ def call(operation, /, **given):
             each.commit()
             each.close()
     return result
-''',
-    "creator=connect": '''
-def connect():
-    """A connection of SQLAlchemy's to the explorer's server."""
-    return psycopg.connect(os.environ["DATABASE_URL"])
 ''',
     "request(": """
 def request(method, path, body, content_type, user=None):
@@ -92,14 +127,21 @@ def name_of(pair: Pair) -> str:
 def source(pairs: Iterable[Pair], django: bool) -> str:
     """The source of the file. `django`: the tests run in Django's test database."""
     pairs = list(pairs)
+    commands = [
+        each for pair in pairs for of in (pair.first, pair.second) for each in (*of.before, *of.commands)
+    ]
+    database = MARIADB if any(each.server == MARIADB for each in commands) else POSTGRES
     calls = [str(each.call) for pair in pairs for each in (pair.first, pair.second)]
     calls += [str(each.values) for pair in pairs for each in _together(pair)]
     modules = sorted({module for call in calls for module, _ in NAME.findall(call)})
-    lines = [*_STANDARD, "", "import psycopg", *["import pytest"] * django, "import redis"]
+    lines = [*_STANDARD, "", *IMPORTS[database], *["import pytest"] * django, "import redis"]
     lines += ["from django.apps import apps  # noqa: F401"] * django
     lines += ["", *(f"import {each}" for each in modules)]
     helpers = [text for name, text in HELPERS.items() if any(f"{name}" in call for call in calls)]
-    text = [HEAD.format(imports="\n".join(lines)), *helpers, *(_test(pair, django) for pair in pairs)]
+    if any("creator=connect" in call for call in calls):
+        helpers.append(CONNECT.format("psycopg.connect" if database == POSTGRES else "mariadb.connect"))
+    head = HEAD.format(imports="\n".join(lines))
+    text = [head, SENT[database], *helpers, *(_test(pair, django) for pair in pairs)]
     return NAME.sub(r"\1.\2", "\n\n".join(text))
 
 
@@ -118,7 +160,7 @@ def _test(pair: Pair, django: bool) -> str:
     if changes := _together(pair):
         made += ["    race.setup(", "        lambda: sent("]
         for each in changes:
-            text = each.text if each.server == "postgres" else None
+            text = each.text if each.server != "redis" else None
             made.append(f"            ({text!r}, {each.values}),")
         made += ["        )", "    )"]
     for name, operation in zip(names, (pair.first, pair.second), strict=True):

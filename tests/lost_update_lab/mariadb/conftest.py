@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
 
+from lost_update_lab import Result
+from lost_update_lab import explore as public
 from lost_update_lab.adapters import pymysql as driver
 from lost_update_lab.embedded import mariadb
 from lost_update_lab.harness import Harness
 from lost_update_lab.model.bounds import Bounds
 from lost_update_lab.search.search import Search, SearchResult
 from lost_update_lab.servers.mariadb.server import MariaDBServer
+from tests.lost_update_lab.mariadb import shop
 from tests.lost_update_lab.mariadb.bank import TABLES, Bank
+
+Trial = Callable[..., Result]
 
 
 @pytest.fixture(scope="session")
@@ -42,3 +48,17 @@ def explore(explored_mariadb: mariadb.MariaDB) -> Callable[..., tuple[SearchResu
             server.close()
 
     return search
+
+
+@pytest.fixture
+def address(explored_mariadb: mariadb.MariaDB) -> Iterator[str]:
+    """A database of its own on the explorer's MariaDB."""
+    with explored_mariadb.connect(autocommit=True) as connection, connection.cursor() as cursor:
+        cursor.execute("CREATE DATABASE shop_test")
+        yield explored_mariadb.url.replace("/lab?", "/shop_test?")
+        cursor.execute("DROP DATABASE shop_test")
+
+
+@pytest.fixture
+def trial(address: str, scenario_urls: tuple[str, str]) -> Trial:
+    return partial(public, database=address, redis=scenario_urls[1], setup=shop.open_shop)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,32 +12,16 @@ import psycopg
 import pymysql
 import pytest
 
-from lost_update_lab import Result, explore, worker
-from lost_update_lab.command.trust import bank
+from lost_update_lab import explore, worker
 from lost_update_lab.embedded.mariadb import MariaDB
 from lost_update_lab.invariants import balance_conserved, never_below, unique
-from lost_update_lab.scenarios.race import Race
 from lost_update_lab.subject.mariadb import parameters
 from lost_update_lab.subject.scenario import Mistake
 from tests.lost_update_lab.mariadb import shop
+from tests.lost_update_lab.mariadb.conftest import Trial
 from tests.test_house import ROOT
 
 WALLET = Path(__file__).with_name("django_wallet.py")
-Trial = Callable[..., Result]
-
-
-@pytest.fixture
-def address(explored_mariadb: MariaDB) -> Iterator[str]:
-    """A database of its own on the explorer's MariaDB."""
-    with explored_mariadb.connect(autocommit=True) as connection, connection.cursor() as cursor:
-        cursor.execute("CREATE DATABASE shop_test")
-        yield explored_mariadb.url.replace("/lab?", "/shop_test?")
-        cursor.execute("DROP DATABASE shop_test")
-
-
-@pytest.fixture
-def trial(address: str, scenario_urls: tuple[str, str]) -> Trial:
-    return partial(explore, database=address, redis=scenario_urls[1], setup=shop.open_shop)
 
 
 def both(call: Any) -> list[Any]:
@@ -122,7 +104,6 @@ def test_the_database_is_left_as_it_was_found(trial: Trial, address: str) -> Non
     ("change", "told"),
     [
         ({"setup": lambda: None}, "the setup commits nothing"),
-        ({"mutate": True}, "knows the locks of psycopg"),
         ({"database": "mysql://nobody@127.0.0.1:1/x_test"}, "no MariaDB answers"),
         ({"isolation": "snapshot"}, "there is no isolation level 'snapshot'"),
     ],
@@ -174,12 +155,6 @@ def test_a_django_project_on_mariadb(explored_mariadb: MariaDB) -> None:
         finally:
             cursor.execute("DROP DATABASE wallet_test")
     assert done.stdout.split("\n")[:2] == ["withdraw violated", "withdraw_locked kept"], done.stderr
-
-
-def test_trust_keeps_its_account_on_postgresql(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DATABASE_URL", "mysql://me@127.0.0.1/shop_test")
-    with pytest.raises(Mistake, match="kept on PostgreSQL"):
-        bank(Race("trust"), None, ())
 
 
 def test_psycopg_beside_a_mariadb_is_told(trial: Trial, scenario_urls: tuple[str, str]) -> None:

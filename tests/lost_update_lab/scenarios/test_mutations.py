@@ -10,8 +10,9 @@ import psycopg
 import pytest
 
 from lost_update_lab import Result
-from lost_update_lab.scenarios import mutations
-from lost_update_lab.scenarios.mutations import ATOMIC, CONSTRAINT, IN_PLACE, LATER, LOCK, ORDER
+from lost_update_lab.scenarios import mutator, protection
+from lost_update_lab.scenarios.mutations import CONSTRAINT
+from lost_update_lab.scenarios.mutator import ATOMIC, IN_PLACE, LATER, LEVEL, LOCK, ORDER
 from lost_update_lab.scenarios.result import SURVIVES
 
 SCHEMA = """
@@ -90,4 +91,69 @@ def test_a_change_in_place_that_is_needed(trial: Callable[..., Result]) -> None:
     ],
 )
 def test_order_by_is_taken_out(text: str, without: str) -> None:
-    assert mutations._ORDER.sub("", text) == without
+    assert mutator._ORDER.sub("", text) == without
+
+
+@pytest.mark.parametrize(
+    ("text", "without"),
+    [
+        ("SELECT pg_advisory_xact_lock(hashtext(%s))", "SELECT (num_nonnulls(hashtext(%s)) >= 0)"),
+        ("SELECT pg_try_advisory_lock(1, %s)", "SELECT (num_nonnulls(1, %s) >= 0)"),
+        ("SELECT a FROM t FOR UPDATE SKIP LOCKED", "SELECT a FROM t"),
+        ("SELECT a FROM t LOCK IN SHARE MODE NOWAIT", "SELECT a FROM t"),
+        ("LOCK TABLE t", "SELECT 1"),
+        ("SET TRANSACTION ISOLATION LEVEL SERIALIZABLE", "SELECT 1"),
+        ("SET TRANSACTION ISOLATION LEVEL READ COMMITTED", "SET TRANSACTION ISOLATION LEVEL READ COMMITTED"),
+    ],
+)
+def test_locks_are_taken_out_and_placeholders_stay(text: str, without: str) -> None:
+    assert protection.without(text)[0] == without
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        (
+            'UPDATE "shop_seat" SET "left" = ("shop_seat"."left" - %s) WHERE "id" = %s',
+            '("shop_seat"."left" - %s)',
+        ),
+        ("UPDATE `seat` SET `left` = (`seat`.`left` - %s) WHERE id = 1", "(`seat`.`left` - %s)"),
+        ("UPDATE seat SET free = free - 1 WHERE id = 1", "free - 1"),
+        ("UPDATE seat SET free = free - 1, taken = 2 WHERE id = 1", ""),
+        ("UPDATE seat SET free = %s WHERE id = 1", ""),
+    ],
+)
+def test_a_change_in_place_is_seen(text: str, value: str) -> None:
+    """Also Django's `F()`, with each database's quotes."""
+    found = mutator._CHANGED.match(text)
+    assert (found["value"] if found else "") == value
+
+
+def advised(sql: Any) -> bool:
+    with sql.transaction():
+        sql.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", ["seats"])
+        left = sql.execute("SELECT balance FROM account WHERE id = 1").fetchone()[0]
+        sql.execute("UPDATE account SET balance = %s WHERE id = 1", [left - 1])
+    return True
+
+
+def test_an_advisory_lock_with_a_placeholder(trial: Callable[..., Result]) -> None:
+    """The must-fail control breaks without it, and says nothing; so does the mutation."""
+    result = trial([(advised,), (advised,)], setup=accounts, mutate=True)
+    assert (result.verdict, result.notes) == ("kept", ())
+    assert {each.word for each in result.mutations if each.mutation.kind == LOCK} == {"violated"}
+
+
+def strict(sql: Any) -> bool:
+    sql.isolation_level = psycopg.IsolationLevel.SERIALIZABLE
+    with sql.transaction():
+        left = sql.execute("SELECT balance FROM account WHERE id = 1").fetchone()[0]
+        sql.execute("UPDATE account SET balance = %s WHERE id = 1", [left - 1])
+    return True
+
+
+def test_the_isolation_level_is_taken_away(trial: Callable[..., Result]) -> None:
+    failures = [psycopg.errors.SerializationFailure]
+    result = trial([(strict,), (strict,)], setup=accounts, mutate=True, refusals=failures)
+    assert (result.verdict, result.notes) == ("kept", ())
+    assert {each.word for each in result.mutations if each.mutation.kind == LEVEL} == {"violated"}

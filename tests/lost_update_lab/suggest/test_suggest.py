@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from lost_update_lab.command.main import main
+from lost_update_lab.embedded import mariadb
 from lost_update_lab.suggest.pairs import AT_ONCE, BLINDLY, BY_WHAT_IT_READ, ONLY_READS, operations, pairs
 from lost_update_lab.suggest.recording import Command, written
 
@@ -76,6 +78,9 @@ def sent(text: str, operation: str = "shop:redeem", number: int = 1, server: str
         (["INSERT INTO voucher VALUES (1)"], AT_ONCE),
         (["SELECT count(*) FROM voucher", "INSERT INTO voucher VALUES (1)"], BY_WHAT_IT_READ),
         (["SELECT uses FROM voucher"], ONLY_READS),
+        (["SELECT `uses` FROM `voucher` LOCK IN SHARE MODE", "UPDATE `voucher` SET `uses` = 1"], AT_ONCE),
+        (["UPDATE `voucher` SET `uses` = (`voucher`.`uses` - %s)"], AT_ONCE),
+        (["REPLACE INTO `voucher` VALUES (1)"], BLINDLY),
     ],
 )
 def test_how_dangerous_an_operation_is(texts: list[str], danger: int) -> None:
@@ -113,8 +118,30 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def on_mariadb(text: str) -> str:
+    """The same project through PyMySQL."""
+    text = text.replace(
+        "import psycopg\n", "import pymysql\nfrom lost_update_lab.subject.mariadb import parameters\n"
+    )
+    text = text.replace(
+        'psycopg.connect(os.environ["DATABASE_URL"])',
+        'pymysql.connect(**parameters(os.environ["DATABASE_URL"]))',
+    )
+    text = re.sub(r"with (\S*)connect\(\) as db:", r"with \1connect() as link, link.cursor() as db:", text)
+    text = re.sub(r"\(left,\) = (.*)\.fetchone\(\)", r"\1; (left,) = db.fetchone()", text)
+    text = re.sub(r"( +)(return left > 0)", r"\1link.commit()\n\1\2", text)
+    text = re.sub(r"( +)(db.execute\(.*(?:uses \+ 1|VALUES).*\))", r"\1\2; link.commit()", text)
+    return text.replace("code text", "code varchar(9)").replace("= embedded", "= mariadb")
+
+
 @pytest.mark.deep
-def test_a_test_suite_becomes_scenarios_of_what_is_broken(project: Path) -> None:
+@pytest.mark.parametrize("database", ["postgres", "mariadb"])
+def test_a_test_suite_becomes_scenarios_of_what_is_broken(project: Path, database: str) -> None:
+    if database == "mariadb":
+        if reason := mariadb.available():
+            pytest.skip(reason)
+        for each in project.iterdir():
+            each.write_text(on_mariadb(each.read_text()))
     own = (
         "DATABASE_URL",
         "REDIS_URL",
@@ -141,10 +168,7 @@ def test_a_test_suite_becomes_scenarios_of_what_is_broken(project: Path) -> None
         "redeem + refund": "violated",
         "refund + refund": "kept",
     }
-    assert (
-        rows[0]["why"]
-        == "voucher: redeem reads it without a lock, and then writes it (shop.py:11, shop.py:13)"
-    )
+    assert rows[0]["why"].startswith("voucher: redeem reads it without a lock, and then writes it (shop.py:1")
     source = (project / "test_races.py").read_text()
     assert source.count("\ndef test_") == 3
     assert "race.worker('redeem 2', lambda: shop.redeem(code='XMAS', customer=1))" in source

@@ -1,0 +1,191 @@
+"""The gate that takes away, or moves, one piece of an operation's protection, where the operation sends it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from typing import Any
+from weakref import WeakSet
+
+import psycopg
+from redis.connection import AbstractConnection
+
+from lost_update_lab.adapters import psycopg as driver
+from lost_update_lab.gates.patch import Patches
+from lost_update_lab.runs.place import here
+from lost_update_lab.scenarios import protection
+from lost_update_lab.scenarios.protection import NOTHING, releases, without, without_level
+from lost_update_lab.scenarios.result import Mutation
+from lost_update_lab.telling.lines import own_line
+from lost_update_lab.telling.narrative import shortened
+
+LOCK, LATER, ATOMIC, LEVEL, ORDER, IN_PLACE = (
+    "without the lock",
+    "with the lock after the read",
+    "without the transaction",
+    "at the server's isolation level",
+    "without ORDER BY",
+    "read and written instead of changed in place",
+)
+_BEGIN = re.compile(r"\s*(?:BEGIN|START\s+TRANSACTION)\b", re.IGNORECASE)
+#: what opens no transaction
+_OPENS_NONE = re.compile(r"\s*(?:SET|COMMIT|ROLLBACK|SHOW|USE)\b", re.IGNORECASE)
+_ORDER = re.compile(
+    r"\s+ORDER\s+BY\s+.+?(?=\s+(?:LIMIT|OFFSET|FETCH|FOR|LOCK)\b|\s*\)|\s*;|\s*$)", re.IGNORECASE | re.DOTALL
+)
+_CHANGED = re.compile(
+    r'\s*UPDATE\s+(?P<table>\S+)\s+SET\s+(?P<quoted>["`]?(?P<column>\w+)["`]?)\s*='
+    r"\s*(?P<value>[^,]*?\b(?P=column)\b[^,]*?)\s+(?P<where>WHERE\b.*)",
+    re.IGNORECASE | re.DOTALL,
+)
+
+Run = Callable[..., Any]
+
+
+@dataclass
+class Mutator:
+    """Applies one mutation to each command that it `applies` to, and records all possible mutations."""
+
+    wanted: Mutation | None = None
+    applies: Callable[[], object] = here
+    seen: dict[Mutation, None] = field(default_factory=dict)
+
+    def install(self, patches: Patches) -> None:
+        self._psycopg(patches)
+        self._redis(patches)
+        if find_spec("pymysql"):
+            self._pymysql(patches)
+
+    def _psycopg(self, patches: Patches) -> None:
+        execute: Any = psycopg.Cursor.execute
+        begin: Any = getattr(psycopg.Connection, driver.BEGIN)
+
+        def executed(cursor: Any, query: Any, params: Any = None, **keywords: Any) -> Any:
+            def run(cur: Any, text: Any, given: Any = params) -> Any:
+                return execute(cur, text, given, **keywords)
+
+            return self._executed(run, cursor, query, params)
+
+        def begun(connection: Any) -> bytes:
+            text: bytes = begin(connection)
+            if not self.applies():
+                return text
+            if without_level(text) != text and self._is(LEVEL, text.decode()):
+                return without_level(text)
+            return NOTHING.encode() if self._is(ATOMIC, "BEGIN") else text
+
+        patches.method(psycopg.Cursor, "execute", executed)
+        patches.method(psycopg.Connection, driver.BEGIN, begun)
+
+    def _redis(self, patches: Patches) -> None:
+        send: Any = AbstractConnection.send_command
+
+        def sent(connection: Any, *words: Any, **keywords: Any) -> Any:
+            if self.applies() and words and str(words[0]).upper() == "SET":
+                rest = [word for word in words if str(word).upper() not in ("NX", "B'NX'")]
+                if len(rest) < len(words) and self._is(LOCK, "SET … NX"):
+                    return send(connection, *rest, **keywords)
+            return send(connection, *words, **keywords)
+
+        patches.method(AbstractConnection, "send_command", sent)
+
+    def _pymysql(self, patches: Patches) -> None:
+        """PyMySQL has no BEGIN of its own: without autocommit, the first command opens the transaction."""
+        from pymysql.connections import Connection
+        from pymysql.cursors import Cursor
+
+        from lost_update_lab.adapters import pymysql as mariadb
+
+        execute: Any = Cursor.execute
+        begin: Any = Connection.begin
+        apart = WeakSet[
+            Any
+        ]()  # connections in which each command is a transaction, until their program ends it
+
+        def executed(cursor: Any, query: Any, args: Any = None) -> Any:
+            def run(cur: Any, text: Any, given: Any = args) -> Any:
+                return execute(cur, text, given)
+
+            link = cursor.connection
+            if self.applies() and link and opens(link, query) and self._is(ATOMIC, "BEGIN"):
+                apart.add(link)
+                link.autocommit(True)
+            return self._executed(run, cursor, query, args, on_mariadb=True)
+
+        def opens(link: Any, query: Any) -> bool:
+            closed = mariadb.inside(link) or mariadb.commits_by_itself(link)
+            return not closed and isinstance(query, str) and not _OPENS_NONE.match(query)
+
+        def begun(link: Any) -> None:
+            if not (self.applies() and self._is(ATOMIC, "BEGIN")):
+                begin(link)
+
+        def ended(plain: Any) -> Any:
+            def end(link: Any) -> None:
+                plain(link)
+                if link in apart:
+                    apart.discard(link)
+                    link.autocommit(False)
+
+            return end
+
+        patches.method(Cursor, "execute", executed)
+        patches.method(Connection, mariadb.BEGIN, begun)
+        for name in (mariadb.COMMIT, mariadb.ROLLBACK):
+            patches.method(Connection, name, ended(getattr(Connection, name)))
+
+    def _executed(self, run: Run, cursor: Any, query: Any, params: Any, on_mariadb: bool = False) -> Any:
+        if not isinstance(query, str | bytes) or not self.applies():
+            return run(cursor, query)
+        text = query.decode() if isinstance(query, bytes) else query
+        for kind, changed in _changes(text, params, on_mariadb):
+            if self._is(kind, text):
+                return changed(run, cursor)
+        return run(cursor, query)
+
+    def _is(self, kind: str, what: str) -> bool:
+        mutation = Mutation(kind, str(own_line() or ""), shortened(what, 80))
+        if mutation.line:
+            self.seen.setdefault(mutation)
+        return mutation == self.wanted
+
+
+def _changes(text: str, params: Any, on_mariadb: bool) -> Iterator[tuple[str, Callable[[Run, Any], Any]]]:
+    """The mutations that are possible for this command."""
+    plain, taken = without(text, on_mariadb)
+    if protection.ISOLATION in taken:
+        yield LEVEL, lambda run, cursor: run(cursor, plain, None)
+    elif protection.TABLE in taken:
+        yield LOCK, lambda run, cursor: run(cursor, plain, None)
+    elif taken and not releases(text):
+        yield LOCK, lambda run, cursor: run(cursor, plain)
+    if {protection.ROWS, protection.SHARED} & set(taken):
+        yield LATER, lambda run, cursor: _locked_later(run, cursor, plain, text)
+    if _BEGIN.match(text):
+        yield ATOMIC, lambda run, cursor: run(cursor, NOTHING, None)
+    if (found := _ORDER.search(text)) and "%s" not in found[0]:
+        yield ORDER, lambda run, cursor: run(cursor, _ORDER.sub("", text))
+    if (match := _CHANGED.match(text)) and isinstance(params, list | tuple | None):
+        yield IN_PLACE, lambda run, cursor: _in_two(run, cursor, match, text, list(params or ()))
+
+
+def _locked_later(run: Run, cursor: Any, plain: str, locked: str) -> Any:
+    found = run(cursor, plain)
+    with cursor.connection.cursor() as other:
+        run(other, locked)
+    return found
+
+
+def _in_two(run: Run, cursor: Any, match: re.Match[str], text: str, params: list[Any]) -> Any:
+    """Read the value that the command would set, and then write it."""
+    with cursor.connection.cursor() as other:
+        run(other, f"SELECT {match['value']} FROM {match['table']} {match['where']}", params or None)  # noqa: S608
+        rows = other.fetchall()
+    if len(rows) != 1:
+        return run(cursor, text)
+    (value,) = rows[0].values() if isinstance(rows[0], dict) else rows[0]
+    rest = params[match["value"].count("%s") :]
+    changed = f"UPDATE {match['table']} SET {match['quoted']} = %s {match['where']}"  # noqa: S608
+    return run(cursor, changed, [value, *rest])

@@ -1,0 +1,42 @@
+"""Locks as users of PyMySQL have them, for `lost-update-lab trust`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from typing import Any
+
+from redis.exceptions import LockError
+
+
+@contextmanager
+def named(name: str, *, sql: Any) -> Iterator[None]:
+    with sql.cursor() as cursor:
+        cursor.execute("SELECT GET_LOCK(%s, -1)", [name])
+        yield
+        cursor.execute("SELECT RELEASE_LOCK(%s)", [name])
+
+
+@contextmanager
+def get_then_set(name: str, *, redis: Any) -> Iterator[None]:
+    while redis.get(name):
+        time.sleep(1)
+    redis.set(name, 1)
+    yield
+    redis.delete(name)
+
+
+@asynccontextmanager
+async def leased_asyncio(name: str, *, redis: Any) -> AsyncIterator[None]:
+    lock = redis.lock(name, timeout=5, sleep=1)
+    await lock.acquire()
+    yield
+    with suppress(LockError):  # it came to its end meanwhile
+        await lock.release()
+
+
+@asynccontextmanager
+async def named_asyncio(name: str, *, sql: Any) -> AsyncIterator[None]:
+    await sql.execute("SELECT GET_LOCK(%s, -1)", [name])
+    yield

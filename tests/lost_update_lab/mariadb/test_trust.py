@@ -1,0 +1,67 @@
+"""`lost-update-lab trust` on a MariaDB: the bank of one account is there."""
+
+from __future__ import annotations
+
+import json
+
+import pymysql
+import pytest
+
+from lost_update_lab.command.main import main
+from lost_update_lab.embedded import mariadb
+from lost_update_lab.subject.mariadb import parameters
+from tests.lost_update_lab.mariadb import locks
+
+HERE = locks.__name__
+
+
+@pytest.fixture(autouse=True)
+def servers(address: str, scenario_urls: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
+    monkeypatch.setenv("DATABASE_URL", address)
+    monkeypatch.setenv("REDIS_URL", scenario_urls[1])
+    monkeypatch.setenv("LOST_UPDATE_LAB_DISPOSABLE", "1")
+
+
+@pytest.mark.parametrize(
+    ("lock", "code", "hazards"),
+    [
+        ("named", 0, {"contention": "kept", "crash": "kept", "lost-reply": "kept"}),
+        ("get_then_set", 1, {"contention": "violated"}),
+        pytest.param(
+            "leased_asyncio", 1, {"contention": "kept", "pause": "violated"}, marks=pytest.mark.deep
+        ),
+    ],
+)
+def test_a_lock(
+    lock: str, code: int, hazards: dict[str, str], address: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["trust", f"{HERE}:{lock}", "--json"]) == code
+    (result,) = json.loads(capsys.readouterr().out)["results"]
+    assert hazards.items() <= result["hazards"].items()
+    assert result["exhausted"]
+    with pymysql.connect(**parameters(address)) as connection, connection.cursor() as cursor:
+        cursor.execute("SHOW TABLES")
+        assert cursor.fetchall() == ()
+
+
+def test_a_lock_of_asyncio_that_asks_for_sql(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["trust", f"{HERE}:named_asyncio"]) == 2
+    assert "no client of asyncio for MariaDB has a gate: let it ask for `redis`" in capsys.readouterr().err
+
+
+def test_no_server_answers(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("DATABASE_URL", "mysql://me@127.0.0.1:1/x_test")
+    assert main(["trust", f"{HERE}:named"]) == 2
+    assert "no MariaDB answers at the given address" in capsys.readouterr().err
+
+
+def test_mariadb_is_not_installed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("DATABASE_URL", "mariadb")
+    monkeypatch.setattr(mariadb, "PLACES", "/nowhere")
+    assert main(["trust", f"{HERE}:named"]) == 2
+    told = capsys.readouterr().err
+    assert "MariaDB cannot be started here: " in told
+    assert "mariadb-server" in told
