@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from lost_update_lab.model.errors import (
+    GATE_IT,
     KEEPS_STATE,
     MORE_TIME,
     ON_ONE_HOST,
@@ -18,6 +19,7 @@ from lost_update_lab.model.errors import (
 from lost_update_lab.model.system import Judgement
 from lost_update_lab.scenarios.exploration import Opened
 from lost_update_lab.scenarios.serial import Serial, SerialOrders
+from lost_update_lab.scenarios.without_gate import instead
 from lost_update_lab.subject.operations import VIOLATED
 from lost_update_lab.subject.scenario import Mistake
 from lost_update_lab.telling.lines import line_of
@@ -35,6 +37,8 @@ _REMEDIES = {
 
 
 def remedy_of(text: str) -> str:
+    if text == GATE_IT:
+        return instead(GATE_IT)
     return _REMEDIES.get(text, text)
 
 

@@ -123,7 +123,13 @@ def test_every_reason_has_the_remedy_that_fits_it() -> None:
 def test_a_gate_is_asked_for_only_where_a_client_without_one_was_seen() -> None:
     """Past the gates at a server (search.py), or waiting in a socket (hang.py)."""
     users = {each for each in ROOT.rglob("*.py") if re.search(r"\bGATE_IT\b", each.read_text())}
-    assert {each.name for each in users} == {"errors.py", "event_loop.py", "hang.py", "search.py"}
+    assert {each.name for each in users} == {
+        "errors.py",
+        "event_loop.py",
+        "hang.py",
+        "search.py",
+        "mistakes.py",  # where it is told to users
+    }
 
 
 def test_the_remedies_say_what_to_do() -> None:
