@@ -1,7 +1,20 @@
 """The last seat, and two customers who want it."""
 
+from contextlib import nullcontext
+
 import pytest
-from shop import SoldOut, buy, buy_conditionally, buy_endpoint, buy_locked, buy_versioned, one_seat, tickets
+from fastapi.testclient import TestClient
+from shop import (
+    SoldOut,
+    app,
+    buy,
+    buy_conditionally,
+    buy_endpoint,
+    buy_locked,
+    buy_versioned,
+    one_seat,
+    tickets,
+)
 from sqlalchemy.orm.exc import StaleDataError
 
 from lost_update_lab.invariants import succeeded
@@ -46,3 +59,16 @@ def test_exactly_one_gets_it(race):
 def test_an_endpoint_is_a_function(race):
     two_customers(race, buy_endpoint, True)
     race.explore()
+
+
+def post(customer, locked):
+    return TestClient(app).post(f"/buy/{customer}", params={"locked": locked}).status_code
+
+
+@pytest.mark.parametrize("locked", [False, True])
+def test_a_request(race, locked):
+    """The whole way: FastAPI calls the endpoint in a thread of its own."""
+    two_customers(race, post, locked)
+    race.invariant(lambda a, b: sorted([a, b]) == [200, 409], "not exactly one was told that it is sold")
+    with nullcontext() if locked else pytest.raises(NotKept, match="the last seat was sold twice"):
+        race.explore()

@@ -11,7 +11,12 @@ from dataclasses import dataclass
 
 #: the most sentences for one schedule
 MOST = 2
-_WRITES = re.compile(r"\s*(UPDATE|INSERT|DELETE|MERGE)\b", re.IGNORECASE)
+#: a statement that writes, and the table that it writes
+_WRITES = re.compile(
+    r"\s*(?:UPDATE|(?:INSERT|REPLACE|MERGE)(?:\s+IGNORE)?\s+INTO|DELETE\s+FROM)\s+(?:ONLY\s+)?"
+    r"(?:[\"`]?\w+[\"`]?\.)?[\"`]?(\w+)",
+    re.IGNORECASE,
+)
 _READS = re.compile(r"\s*(?:SELECT|WITH)\b", re.IGNORECASE)
 _KEY_READS = frozenset(
     {"GET", "MGET", "HGET", "HGETALL", "HMGET", "EXISTS", "LRANGE", "LLEN", "SCARD", "ZSCORE"}
@@ -40,7 +45,8 @@ class Did:
         """Is this the statement that writes this row or key, or one of its table?"""
         if thing.startswith("key "):
             return thing in self.written
-        return bool(_WRITES.match(self.command)) and _names(self.command, thing)
+        found = _WRITES.match(self.command)
+        return bool(found and found[1].lower() == _table(thing).rpartition(".")[2].lower())
 
     def reads(self, thing: str) -> bool:
         if thing.startswith("key "):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -155,9 +155,9 @@ def told(
     recorder = StepRecorder(harness, system)
     with harness.unnoted():
         again, _ = play(harness, waiters, exactly(choices), recorder)
-    names = system.scenario.names
+    names, several = system.scenario.names, _several(again.steps)
     moves = tuple(
-        _move(step, line, changes, names)
+        _move(step, line, changes, names, several)
         for step, line, changes in zip(again.steps, recorder.lines, recorder.changes, strict=True)
     )
     did = [
@@ -180,10 +180,24 @@ def _key(step: Step) -> frozenset[str]:
     return frozenset({f"key {key}"} if (key := takes(step)) else ())
 
 
-def _move(step: Step, line: Line | None, changes: tuple[str, ...], names: Mapping[str, str]) -> Move:
+def _several(steps: Sequence[Step]) -> frozenset[str]:
+    """The workers of which several threads, or tasks of an event loop, send commands."""
+    senders = {(step.worker, step.task) for step in steps if step.kind == "step"}
+    workers = [worker for worker, _ in senders]
+    return frozenset(worker for worker in workers if workers.count(worker) > 1)
+
+
+def _move(
+    step: Step,
+    line: Line | None,
+    changes: tuple[str, ...],
+    names: Mapping[str, str],
+    several: Collection[str],
+) -> Move:
+    """`several`: the workers of which it has to be said which thread, or which task, sends."""
     _, _, thread = step.task.partition(".")
     kind = f"task {thread[1:]}" if thread.startswith("t") else f"thread {thread}"
-    who = names.get(step.worker, "") + (f" ({kind})" if thread and step.worker else "")
+    who = names.get(step.worker, "") + (f" ({kind})" if thread and step.worker in several else "")
     command, reply = readable(step.command, step.reply)
     if step.kind == "lease":
         command = f"the lease of {step.command} is over"

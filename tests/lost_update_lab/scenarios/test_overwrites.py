@@ -76,6 +76,17 @@ def test_a_write_after_a_read_of_it_overwrote_nothing(steps: list[Did]) -> None:
     assert overwrites(steps) == ()
 
 
+def test_a_commit_shows_the_statement_that_wrote_the_row() -> None:
+    """And not the one after it, which only has a column of the table's name."""
+    sell = "UPDATE show SET seats = 0", "INSERT INTO ticket (show, customer) VALUES (1, 'x')"
+    bob, ann = ([did(who, each) for each in sell] for who in ("Bob", "Ann"))
+    commits = [did(who, "COMMIT", "show[1]", "ticket[1]") for who in ("Ann", "Bob")]
+    (sentence,) = overwrites([did("Bob", "SELECT seats FROM show"), *ann, commits[0], *bob, commits[1]])
+    assert sentence.startswith(
+        "Bob's UPDATE at shop.py:1 overwrote what Ann's UPDATE at shop.py:1 wrote: show[1]"
+    )
+
+
 def test_a_key_of_redis() -> None:
     steps = [
         did("Bob", "GET stock"),
