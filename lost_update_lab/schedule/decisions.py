@@ -90,6 +90,8 @@ def _step(world: World, task: Task, transition: Transition) -> Task:
     polls = world.full and task.history.last is not None
     mark = world.shared() if polls else b""
     if task.leases is None:  # its round begins
+        if task.vain_since is not None and task.seen != mark:
+            virtual_clock.meets_news(world, task)
         task.leases, task.seen = world.leases(), mark
     task.own_step = polls and task.seen == mark
     if task.op.server:

@@ -163,13 +163,18 @@ def notice_unblocked(world: World) -> None:
             State.WAIT,
             State.BLOCKED,
         ):  # the phase of a poll is arbitrary: it may look as soon as there is something new
-            world.progress()
-            watch(world, task)
-            task.vain_since, task.dozed = None, False
+            meets_news(world, task)
             if task.state is State.WAIT:
                 world.wake(task, world.now)
             elif task.until is not None:  # in the server: the time-out of its command comes
                 task.until = world.now
+
+
+def meets_news(world: World, task: Task) -> None:
+    """It has polled in vain until now, and what it may see next is new."""
+    world.progress()
+    watch(world, task)
+    task.vain_since, task.dozed = None, False
 
 
 def is_outside(worker: Worker) -> bool:

@@ -36,7 +36,7 @@ REASONS = {
     "… cannot connect": "LOOK_AT_THE_SERVER",
     "run.bypassed": "ITS_OWN_THREADS",
     "it keeps state that …": "KEEPS_STATE",
-    "asks for how long a message has been pending": "BY_ANOTHER_CLOCK",
+    "asks for how long a message has been pending": "BY_ITSELF",
     "own clock decides there, which the explorer cannot move (… in …)": "BY_ANOTHER_CLOCK",
     "own clock decides there, which the explorer cannot move (how long GET_LOCK waits": "BY_ANOTHER_CLOCK",
     "own clock decides there, which the explorer cannot move (SYSDATE() after a wait": "BY_ANOTHER_CLOCK",

@@ -5,6 +5,7 @@ How long that takes is a matter of the machine; how many states there are is not
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -68,16 +69,22 @@ def two_queues(bank: Bank) -> Iterator[None]:
 
 
 @contextmanager
-def group_of_a_stream(bank: Bank) -> Iterator[None]:
+def group_of_a_stream(bank: Bank, consumer: str = "one") -> Iterator[None]:
     with suppress(redis.ResponseError):
         bank.redis.xgroup_create("lock", "all", id="0", mkstream=True)
         bank.redis.xadd("lock", {"token": 1}, id="1-1")
-    while not (got := bank.redis.xreadgroup("all", "one", {"lock": ">"}, count=1, block=1000)):
+    while not (got := bank.redis.xreadgroup("all", consumer, {"lock": ">"}, count=1, block=1000)):
         pass
     number = next(iter(got.values()))[0][0][0] if isinstance(got, dict) else got[0][1][0][0]
     yield
     bank.redis.xack("lock", "all", number)
     bank.redis.xadd("lock", {"token": 1})
+
+
+def consumers_of_their_own(bank: Bank) -> Any:
+    """The first poll of each makes its consumer: news to the other one. Where that came as the other was about to look,
+    each later poll of the two was a moment of its own, for a minute."""
+    return group_of_a_stream(bank, str(os.getpid()))
 
 
 #: shape → the word under a crash, and the most states
@@ -88,6 +95,7 @@ SHAPES: dict[Callable[[Bank], Any], tuple[str, int]] = {
     token_in_a_list: ("stalled", 4_000),
     two_queues: ("stalled", 5_000),
     group_of_a_stream: ("stalled", 6_000),
+    consumers_of_their_own: ("stalled", 6_000),
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -11,10 +12,9 @@ import pytest
 import redis
 
 from lost_update_lab.model.bounds import Fault
-from lost_update_lab.model.errors import BY_ANOTHER_CLOCK
 from lost_update_lab.model.system import UNBROKEN
 from lost_update_lab.runs.found import SearchResult
-from lost_update_lab.servers.redis.streams import numbered
+from lost_update_lab.servers.redis.streams import BY_ITSELF, numbered
 from tests.lost_update_lab.bank import Bank, locked_by
 
 Explore = Callable[..., SearchResult]
@@ -51,11 +51,56 @@ def token(bank: Bank) -> Iterator[None]:
     bank.redis.xadd("lock", {"token": 1})
 
 
+def taken_over(bank: Bank) -> Any:
+    """Whoever finds the message pending for 5 s takes it over: a lease by the server's clock."""
+    return _taken_over(bank, lambda me: _first(bank.redis.xautoclaim("lock", "all", me, 5000)[1]))
+
+
+def taken_over_by_number(bank: Bank) -> Any:
+    def claim(me: str) -> Any:
+        pending = bank.redis.xpending_range("lock", "all", "-", "+", 1)
+        return pending and _first(bank.redis.xclaim("lock", "all", me, 5000, [pending[0]["message_id"]]))
+
+    return _taken_over(bank, claim)
+
+
+def taken_over_by_a_look(bank: Bank) -> Any:
+    """XPENDING tells for how long, and the client compares."""
+
+    def claim(me: str) -> Any:
+        pending = bank.redis.xpending_range("lock", "all", "-", "+", 1)
+        if pending and pending[0]["time_since_delivered"] >= 5000:
+            return _first(bank.redis.xclaim("lock", "all", me, 0, [pending[0]["message_id"]]))
+        return None
+
+    return _taken_over(bank, claim)
+
+
 @contextmanager
-def claimed(bank: Bank) -> Iterator[None]:
+def _taken_over(bank: Bank, claim: Callable[[str], Any]) -> Iterator[None]:
+    me = str(os.getpid())
     with suppress(redis.ResponseError):
         bank.redis.xgroup_create("lock", "all", id="0", mkstream=True)
-    bank.redis.xautoclaim("lock", "all", "one", 5000)
+        bank.redis.xadd("lock", {"token": 1}, id="1-1")
+    while True:
+        got = bank.redis.xreadgroup("all", me, {"lock": ">"}, count=1)
+        if number := got[0][1][0][0] if got else claim(me):
+            break
+        time.sleep(2)
+    yield
+    if bank.redis.xack("lock", "all", number):
+        bank.redis.xadd("lock", {"token": 1})
+
+
+def _first(messages: Any) -> Any:
+    return messages[0][0] if messages else None
+
+
+@contextmanager
+def claimed_by_a_script(bank: Bank) -> Iterator[None]:
+    with suppress(redis.ResponseError):
+        bank.redis.xgroup_create("lock", "all", id="0", mkstream=True)
+    bank.redis.eval("return redis.call('XAUTOCLAIM', KEYS[1], 'all', 'one', 5000, '0')", 1, "lock")
     yield
 
 
@@ -83,10 +128,32 @@ def test_what_a_group_has_read_is_a_part_of_the_state(explore: Explore) -> None:
     assert len(explore(reads, faults=1, kinds=frozenset({Fault.CRASH})).finals) == 3
 
 
-def test_how_long_a_message_is_pending_decides_no_schedule(explore: Explore) -> None:
-    result = explore(locked_by(claimed))
-    assert "XAUTOCLAIM asks for how long a message has been pending" in result.cause
-    assert result.remedy == BY_ANOTHER_CLOCK
+@pytest.mark.parametrize(
+    "lock",
+    [
+        taken_over,
+        pytest.param(taken_over_by_number, marks=pytest.mark.deep),
+        pytest.param(taken_over_by_a_look, marks=pytest.mark.deep),
+    ],
+)
+def test_how_long_a_message_is_pending_is_virtual(lock: Callable[[Bank], Any], explore: Explore) -> None:
+    """A lease like any other: a crashed holder's ends, and a paused holder's too."""
+    result = explore(locked_by(lock), faults=1, kinds=frozenset({Fault.CRASH, Fault.PAUSE}))
+    assert (result.cause, result.exhausted) == ("", True)
+    words = result.under(None), result.under(Fault.CRASH), result.under(Fault.PAUSE)
+    assert words == (UNBROKEN, "stalled", "lost")
+    assert "XCLAIM" in result.virtual_clocks["redis"]
+
+
+def test_a_holder_that_works_for_longer_is_overtaken_without_a_fault(explore: Explore) -> None:
+    """The control: by the server's own clock, the message is pending for some milliseconds."""
+    assert explore(locked_by(taken_over, work=10)).worst == "lost"
+
+
+def test_a_script_that_asks_how_long_a_message_is_pending_decides_nothing(explore: Explore) -> None:
+    result = explore(locked_by(claimed_by_a_script))
+    assert "EVAL asks for how long a message has been pending" in result.cause
+    assert result.remedy == BY_ITSELF
 
 
 @pytest.mark.parametrize(

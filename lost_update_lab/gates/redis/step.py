@@ -14,14 +14,14 @@ from lost_update_lab.gates.redis.connections import Gated, connect_again, free_o
 from lost_update_lab.gates.redis.waits import until_readable
 from lost_update_lab.memo.recording import Recording
 from lost_update_lab.model.commands import Op
-from lost_update_lab.model.errors import BY_ANOTHER_CLOCK, Broken
+from lost_update_lab.model.errors import Broken, ClockDecides
 from lost_update_lab.model.workers import Standing, Task
 from lost_update_lab.schedule import pending
 from lost_update_lab.schedule.world import World
 from lost_update_lab.servers.redis.commands import UNANSWERED, for_ever, shown, time_out, waits
 from lost_update_lab.servers.redis.memoised import Answer, MemoisedRedis, queued_after, repeatable
 from lost_update_lab.servers.redis.scripts import script_of, time_of_day, virtual
-from lost_update_lab.servers.redis.streams import IDLE, by_its_clock
+from lost_update_lab.servers.redis.streams import BY_ITSELF, IDLE, by_its_clock, least_idle
 from lost_update_lab.servers.redis.wire import TELLS, left
 
 #: s; a command that cannot block is answered; the watchdog of the run (run.py) catches a server that hangs
@@ -68,6 +68,7 @@ class RedisCommand:
         assert isinstance(server, MemoisedRedis)
         assert op is not None
         recording.reading(task.worker, self.raw)
+        _asks_since_when(world, task, self.words)
         lasting = {key: (end - world.now) // 1000 for key, end in server.leases().items()}
         sent = virtual(self.words, for_ever(self.words, self.raw), world.now + server.ahead, lasting)
         answer = server.answer(world.now, who, op, self.words, sent, self.checked_out)
@@ -88,7 +89,10 @@ def deliver(world: World, task: Task, connection: Any, gated: Gated) -> Standing
     op = _describe(gated.server.name, gated.mode == b"MULTI", gated.server.reading, words)
     yield from pending.standing(world, task, op)
     if by_its_clock(words, script_of(words)):
-        world.error = Broken(IDLE.format(name=words[0].decode()), BY_ANOTHER_CLOCK)
+        world.error = Broken(IDLE.format(name=words[0].decode()), BY_ITSELF)
+    if _asks_since_when(world, task, words) and not gated.server.timed:
+        gated.server.becomes_timed()
+        world.error = ClockDecides("Redis")
     try:
         if gated.number < 0 and gated.checked_out:
             connect_again(connection, gated)
@@ -125,6 +129,14 @@ def deliver(world: World, task: Task, connection: Any, gated: Gated) -> Standing
     finally:
         if not op.reads:
             gated.server.touched()
+
+
+def _asks_since_when(world: World, task: Task, words: Sequence[bytes]) -> bool:
+    """Does the command ask how long a message has been pending? Then its answer changes by itself."""
+    least = least_idle(words)
+    if least is not None:
+        task.timed, world.longest = True, max(world.longest, least * 1000)
+    return least is not None
 
 
 def _unanswered(world: World, task: Task, connection: Any, gated: Gated, op: Op) -> None:
@@ -183,6 +195,8 @@ def _in_virtual_time(world: World, gated: Gated, op: Op, reply: Any) -> Any:
         return [_in_virtual_time(world, gated, *each) for each in zip(gated.batch, reply, strict=True)]
     if isinstance(reply, int) and name in TELLS:
         return left(op.text, reply, gated.server.leases(), world.now)
+    if name == b"XPENDING" and isinstance(reply, list):
+        return gated.server.pending(reply, world.now)
     if name == b"TIME" and isinstance(reply, list):
         clock = [str(each) for each in time_of_day(world.now + gated.server.ahead)]
         return [word.encode() for word in clock] if isinstance(reply[0], bytes) else clock

@@ -14,8 +14,6 @@ from lost_update_lab.servers.redis.commands import WAITS
 from lost_update_lab.servers.redis.server import RedisServer
 from lost_update_lab.servers.redis.wire import readable
 
-#: how long a reply may take before the server is asked whether the command is blocked: a round trip
-NEWS_WITHIN = 0.0002
 #: how long real replicas that all follow, or a disk, may take to confirm on a busy machine
 CONFIRMED_WITHIN = 60.0
 
@@ -27,12 +25,12 @@ def until_readable(
     blocked."""
     op = gated.op
     sure = op is not None and _will_be_confirmed(world, task, gated.server, op.text)
-    if redis_py.answers_within(connection, CONFIRMED_WITHIN if sure else NEWS_WITHIN):
+    if sure and redis_py.answers_within(connection, CONFIRMED_WITHIN):
         return
-    gated.server.barrier()
-    gated.server.barrier()  # the replies to two commands that came together may leave in any order
-    if readable(connection):
-        return
+    for _ in range(2):  # the replies to two commands that came together may leave in any order
+        gated.server.barrier()  # faster than to wait: the shortest time-out of a socket is a millisecond
+        if readable(connection):
+            return
     gated.asked = None  # when its reply comes is up to others
     over: list[bool] = []
     subscription = gated.op is None

@@ -1,13 +1,33 @@
--- All keys of the database, for comparing states. No KEYS, no ARGV.
+-- All keys of the database, for comparing states. No KEYS.
+-- ARGV: what the server shall note as the time of messages that were just delivered; none if nobody asks for it.
 -- Reply: a list of [key, type, value, milliseconds left (-1: no lease), PEXPIRETIME].
 -- A stream is described by its entries, by the last number that it gave out if that entry is gone, and by its groups: how
--- far each has read, which consumers it has, and what is pending, for which of them, delivered how often (since when is
--- left out).
+-- far each has read, which consumers it has, and what is pending, for which of them, delivered how often, and since
+-- when, if somebody asks for it.
+
+local OWN = 2^40
 
 local function fields(reply)
   local told = {}
   for i = 1, #reply, 2 do told[reply[i]] = reply[i + 1] end
   return told
+end
+
+-- id → the time of its delivery. What the server has noted by itself is changed (streams.py).
+local function since(key, group)
+  local times = {}
+  for _, each in ipairs(fields(redis.call('XINFO', 'STREAM', key, 'FULL', 'COUNT', '0')).groups) do
+    local told = fields(each)
+    for _, message in ipairs(told.name == group and told.pending or {}) do
+      local id, consumer, at = unpack(message)
+      if at >= OWN and #redis.call('XRANGE', key, id, id) > 0 then
+        redis.call('XCLAIM', key, group, consumer, 0, id, 'TIME', ARGV[1], 'JUSTID')
+        at = ARGV[1]
+      end
+      times[id] = string.format('%.0f', at)
+    end
+  end
+  return times
 end
 
 local function stream(key)
@@ -19,7 +39,8 @@ local function stream(key)
     for _, consumer in ipairs(redis.call('XINFO', 'CONSUMERS', key, group.name)) do who[#who + 1] = fields(consumer).name end
     table.sort(who)
     local pending = redis.call('XPENDING', key, group.name, '-', '+', 10000)
-    for _, message in ipairs(pending) do message[3] = message[4]; message[4] = nil end
+    local times = ARGV[1] and since(key, group.name) or {}
+    for _, message in ipairs(pending) do message[3], message[4] = message[4], times[message[1]] end
     value[#value + 1] = {'group', group.name, group['last-delivered-id'], who, pending}
   end
   return value

@@ -22,6 +22,8 @@ _TIMED = (b"TTL", b"EXPIRETIME", b"\r\nGT\r\n", b"\r\nLT\r\n")
 #: the answers of these two are computed each time from the end of the lease
 COUNTED = frozenset({b"TTL", b"PTTL"})
 _CLOCK = b"\r\nTIME\r\n"
+#: words of commands that deliver a message, or ask since when it is pending
+_PENDING = (b"XREADGROUP", b"XCLAIM", b"XAUTOCLAIM", b"XPENDING")
 
 
 _REPEATABLE = frozenset(
@@ -31,9 +33,9 @@ _REPEATABLE = frozenset(
     b"INCR INCRBY INCRBYFLOAT LINDEX LINSERT LLEN LMOVE LPOP LPOS LPUSH LPUSHX LRANGE LREM LSET LTRIM MGET "
     b"MSET MSETNX MULTI PERSIST PEXPIRE PING PSETEX PTTL PUBLISH RENAME RENAMENX RPOP RPOPLPUSH RPUSH RPUSHX "
     b"SADD SCARD SET SETBIT SETEX SETNX SETRANGE SISMEMBER SMISMEMBER SREM STRLEN TIME TTL TYPE UNLINK WAIT "
-    b"WAITAOF XACK XADD XDEL XGROUP XLEN XRANGE XREAD XREADGROUP XREVRANGE XTRIM ZADD ZCARD ZCOUNT ZINCRBY "
-    b"ZMSCORE ZPOPMAX ZPOPMIN ZRANGE ZRANGEBYSCORE ZRANK ZREM ZREMRANGEBYRANK ZREMRANGEBYSCORE ZREVRANGE "
-    b"ZREVRANK ZSCORE".split()
+    b"WAITAOF XACK XADD XAUTOCLAIM XCLAIM XDEL XGROUP XLEN XPENDING XRANGE XREAD XREADGROUP XREVRANGE XTRIM "
+    b"ZADD ZCARD ZCOUNT ZINCRBY ZMSCORE ZPOPMAX ZPOPMIN ZRANGE ZRANGEBYSCORE ZRANK ZREM "
+    b"ZREMRANGEBYRANK ZREMRANGEBYSCORE ZREVRANGE ZREVRANK ZSCORE".split()
 )
 _CHANCE = re.compile(rb"\brandom\b|\bos\s*\.")
 
@@ -53,6 +55,7 @@ class Holding(Protocol):
     """What a question depends on, of a real or of a memoised server."""
 
     ahead: int
+    timed: bool
 
     @property
     def lags(self) -> bool: ...
@@ -61,10 +64,11 @@ class Holding(Protocol):
 
 
 class Answers:
-    """What a server has answered, by everything that its answer depends on."""
+    """What a server has answered, by everything that its answer depends on. `timed`: also by how long messages have
+    been pending."""
 
-    def __init__(self, reading: set[bytes], blocking: set[bytes]) -> None:
-        self.reading, self.blocking = reading, blocking
+    def __init__(self, reading: set[bytes], blocking: set[bytes], timed: bool = False) -> None:
+        self.reading, self.blocking, self.timed = reading, blocking, timed
         self.known: dict[Hashable, Answer] = {}
         self._rows: dict[bytes, list[Any]] = {}
         self._without: dict[tuple[bytes, frozenset[str]], bytes] = {}
@@ -80,7 +84,8 @@ class Answers:
         data = (queued + (sent if script is None else script)).upper()
         timed = not (name in COUNTED and not queued) and any(word in data for word in _TIMED)
         left = sorted((k, end - now) for k, end in leases.items()) if timed else ()
-        clock = now + of.ahead if _CLOCK in data else 0
+        asks = _CLOCK in data or (self.timed and any(word in data for word in _PENDING))
+        clock = now + of.ahead if asks else 0
         return who[0], of.contents(), frozenset(leases), queued, sent, repr(left), clock
 
     def rows(self, contents: bytes, rows: Sequence[Any]) -> None:
@@ -115,6 +120,7 @@ class MemoisedRedis(MemoisedServer):
     def __init__(self, name: str, answers: Answers, contents: bytes, leases: Mapping[str, int]) -> None:
         super().__init__(contents, leases)
         self.name, self.answers, self._leases = name, answers, dict(leases)
+        self.timed = answers.timed
         self.ahead = self._now = 0
         self._kept: tuple[bytes, dict[str, int]] | None = None
         self._lost: tuple[str, ...] = ()

@@ -22,12 +22,13 @@ from lost_update_lab.model.digest import digest
 from lost_update_lab.model.memoised_server import Who
 from lost_update_lab.model.server_defaults import Plain
 from lost_update_lab.model.workers import Task
+from lost_update_lab.servers.redis import streams
 from lost_update_lab.servers.redis.bypass import BypassDetector
-from lost_update_lab.servers.redis.commands import for_ever, shown
+from lost_update_lab.servers.redis.commands import for_ever, packed, shown
 from lost_update_lab.servers.redis.leases import coded, decoded
 from lost_update_lab.servers.redis.memoised import Answers, MemoisedRedis, name_of
 from lost_update_lab.servers.redis.replica import Replica
-from lost_update_lab.servers.redis.scripts import virtual
+from lost_update_lab.servers.redis.scripts import time_of_day, virtual
 from lost_update_lab.servers.redis.wire import address, kinds, lease, readable
 
 _perf = time.perf_counter
@@ -35,6 +36,8 @@ _perf = time.perf_counter
 
 class RedisServer(Plain):
     """`url`: a server of the explorer's own. FLUSHALL drops its contents before each run."""
+
+    virtual_by = "the times of pending messages, set by XCLAIM"
 
     def __init__(self, url: str, name: str = "redis") -> None:
         self.name = name
@@ -85,6 +88,11 @@ class RedisServer(Plain):
         """The memoised server, as this server is now."""
         return MemoisedRedis(self.name, self.answers, self.contents(), self.leases())
 
+    def becomes_timed(self) -> None:
+        """From the next run on, since when a message is pending belongs to its contents."""
+        self.timed, self.answers = True, Answers(self.reading, self.blocking, timed=True)
+        self._seen.clear()
+
     def touched(self) -> None:
         self.version, self.changed = self.version + 1, True
 
@@ -130,7 +138,8 @@ class RedisServer(Plain):
             }
             self._leases, self.granted = dict(leases), None
             return
-        rows = self.ask("EVALSHA", self._scripts["contents.lua"], 0)
+        times = [streams.since((self._now + self.ahead) // 1000)] if self.timed else []
+        rows = self.ask("EVALSHA", self._scripts["contents.lua"], 0, *times)
         passed = 0 if self._stepped is None else int((_perf() - self._stepped) * 1000) + 1
         self._stepped = None
         leases, expire_at, self.granted = {}, {}, set()
@@ -159,7 +168,8 @@ class RedisServer(Plain):
         there = [row[:3] for row in rows if row[3] != -2]
         self._contents = repr(there).encode()
         self.answers.rows(self._contents, there)
-        self._seen[self.version] = rows, dict(leases), self._contents
+        if not self.timed:  # a look also changes the times of messages
+            self._seen[self.version] = rows, dict(leases), self._contents
 
     def note(self) -> None:
         """Ask for the unknown ends of leases on the server: a lease that is then given again shows."""
@@ -178,7 +188,19 @@ class RedisServer(Plain):
         this server's clock are virtual."""
         left = {key: (end - self._now) // 1000 for key, end in self.leases().items()}
         known, now = for_ever(words, raw), now + self.ahead
+        if self.timed and streams.least_idle(words) is not None:
+            return known, packed(streams.asked(words, now // 1000, self.clock(), time_of_day(0)[0] * 1000))
         return virtual(words, known, now, left), virtual(words, known, now, left, self._serial)
+
+    def clock(self) -> int:
+        """What its own clock shows, in ms."""
+        seconds, micros = self.ask("TIME")
+        return int(seconds) * 1000 + int(micros) // 1000
+
+    def pending(self, reply: Any, now: int) -> Any:
+        """An answer to XPENDING, in virtual time."""
+        long = self.timed and all(isinstance(each, list) and len(each) == 4 for each in reply)
+        return streams.told(reply, (now + self.ahead) // 1000, self.clock()) if long else reply
 
     def advance(self, now: int) -> list[str]:
         self._now = now

@@ -1,17 +1,33 @@
 """Entries of a stream are numbered by virtual time. `XADD key *` would use the server's clock, so `<ms>-*` is sent.
 
-One other thing in a stream depends on the server's clock: how long a message has been pending (XCLAIM, XAUTOCLAIM,
-XPENDING with IDLE). The explorer reports such commands, and decides no schedule by them.
+How long a message has been pending (XCLAIM, XAUTOCLAIM, XPENDING) is virtual too, once a worker asks for it:
+
+    a worker is given a message, 5 ms after the start    the server notes its own time, 1900000000000
+    a look sees that, and sends          XCLAIM … TIME 549755895808      (5 + 2²⁵) · 2¹⁴ ms: a time in the past
+    at 30,005 ms a worker sends          XAUTOCLAIM … 30000              is it pending for 30 s?
+    the server is asked                  XAUTOCLAIM … 1350244104192      is it pending since (5 + 2²⁵) · 2¹⁴, or longer?
+
+So the server's clock, which goes on meanwhile, decides nothing. A script that asks is reported, and decides nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 _FLAGS = (b"NOMKSTREAM", b"KEEPREF", b"DELREF", b"ACKED")
 _TRIM = (b"MAXLEN", b"MINID")
-_IDLE = frozenset({b"XCLAIM", b"XAUTOCLAIM"})
+#: commands that ask how long a message has been pending; XPENDING does so in its long form
+_IDLE = frozenset({b"XCLAIM", b"XAUTOCLAIM", b"XPENDING"})
+_TIMES = frozenset({b"CONSUMERS", b"FULL"})
+#: ms of the server's clock for each virtual one: between a command's sending and its execution it may go on for so long
+SLOT = 1 << 14
+#: ms by which all virtual times are later: a claim may say that a message has been pending since before the start
+EARLIER = 1 << 25
+#: what the server notes by itself is later than any coded time; in contents.lua too
+OWN = 1 << 40
 IDLE = "{name} asks for how long a message has been pending, and that goes by the server's own clock"
+BY_ITSELF = "send XCLAIM, XAUTOCLAIM or XPENDING by itself: those are told virtual times"
 
 
 def numbered(words: Sequence[bytes], clock: int) -> Sequence[bytes]:
@@ -23,8 +39,47 @@ def numbered(words: Sequence[bytes], clock: int) -> Sequence[bytes]:
     return [*words[:at], b"%d-*" % clock, *words[at + 1 :]] if words[at : at + 1] == [b"*"] else words
 
 
-def by_its_clock(words: Sequence[bytes], script: bytes | None) -> bool:
-    """Does the command, or the script that it calls, ask how long a message has been pending?"""
+def since(clock: int) -> int:
+    """The time that the server shall note for a message that is delivered now. `clock`: ms since the start."""
+    return (clock + EARLIER) * SLOT
+
+
+def least_idle(words: Sequence[bytes]) -> int | None:
+    """For how many ms a message must have been pending, so that the command touches it. None: it does not ask."""
     name = words[0].upper()
-    asked = name in _IDLE or (name == b"XPENDING" and b"IDLE" in [word.upper() for word in words])
-    return asked or (script is not None and any(each in script.upper() for each in _IDLE))
+    if name not in _IDLE or len(words) < 5:
+        return None
+    return _number(words[4]) if name != b"XPENDING" or words[3].upper() == b"IDLE" else 0
+
+
+def asked(words: Sequence[bytes], clock: int, real: int, day: int) -> Sequence[bytes]:
+    """What to send in place of such a command. `clock`: ms since the start; `real`: the server's own, in ms; `day`: the
+    time of day at the start."""
+    name, changed, least = words[0].upper(), list(words), least_idle(words)
+    if least and (name != b"XPENDING" or words[3].upper() == b"IDLE"):
+        changed[4] = b"%d" % max(1, real - since(clock - least))
+    for at in range(5, len(words) - 1) if name == b"XCLAIM" else ():
+        if (word := words[at].upper()) in (b"IDLE", b"TIME"):
+            given = _number(words[at + 1])
+            when = clock - given if word == b"IDLE" else given - day
+            changed[at : at + 2] = [b"TIME", b"%d" % max(0, since(min(when, clock)))]
+    return changed
+
+
+def told(reply: Sequence[Any], clock: int, real: int) -> Sequence[Any]:
+    """The answer to XPENDING's long form in virtual time: number, consumer, ms since it was delivered, how often."""
+    return [
+        [number, who, max(0, clock - ((real - idle) // SLOT - EARLIER)), count]
+        for number, who, idle, count in reply
+    ]
+
+
+def by_its_clock(words: Sequence[bytes], script: bytes | None) -> bool:
+    """Does the command, or the script that it calls, ask for such a time in another way?"""
+    if words[0].upper() == b"XINFO":
+        return any(word.upper() in _TIMES for word in words[1:])
+    return script is not None and any(each in script.upper() for each in (*_IDLE, b"XINFO"))
+
+
+def _number(word: bytes) -> int:
+    return int(word) if word.isdigit() else 0
