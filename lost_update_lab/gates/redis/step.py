@@ -88,11 +88,7 @@ def deliver(world: World, task: Task, connection: Any, gated: Gated) -> Standing
     answered = not raw.startswith(UNANSWERED)
     op = _describe(gated.server.name, gated.mode == b"MULTI", gated.server.reading, words)
     yield from pending.standing(world, task, op)
-    if by_its_clock(words, script_of(words)):
-        world.error = Broken(IDLE.format(name=words[0].decode()), BY_ITSELF)
-    if _asks_since_when(world, task, words) and not gated.server.timed:
-        gated.server.becomes_timed()
-        world.error = ClockDecides("Redis")
+    world.error = world.error or _beyond(world, task, gated, words)
     try:
         if gated.number < 0 and gated.checked_out:
             connect_again(connection, gated)
@@ -108,16 +104,7 @@ def deliver(world: World, task: Task, connection: Any, gated: Gated) -> Standing
         return
     gated.op = op
     name = words[0].upper()
-    if name == b"MULTI":
-        gated.batch = []
-    elif gated.mode == b"MULTI":
-        gated.batch += [op] if op.local else []
-    if name in (b"MULTI", b"WATCH") or name.endswith(b"SUBSCRIBE"):
-        gated.mode = b"SUBSCRIBE" if name.endswith(b"SUBSCRIBE") else name
-    elif name in (b"EXEC", b"DISCARD", b"UNWATCH"):
-        gated.mode = b""
-    if name == b"WATCH" or not gated.mode:
-        gated.server.watches(gated.who, op, begins=name == b"WATCH")
+    _changes_mode(gated, op, name)
     try:
         if gated.op.local or name not in gated.server.blocking or not waits(name, words):
             redis_py.answers_within(connection, SURE_WITHIN)
@@ -129,6 +116,30 @@ def deliver(world: World, task: Task, connection: Any, gated: Gated) -> Standing
     finally:
         if not op.reads:
             gated.server.touched()
+
+
+def _changes_mode(gated: Gated, op: Op, name: bytes) -> None:
+    """A command that begins, or ends, a MULTI, a WATCH or a subscription; or is queued in a MULTI."""
+    if name == b"MULTI":
+        gated.batch = []
+    elif gated.mode == b"MULTI":
+        gated.batch += [op] if op.local else []
+    if name in (b"MULTI", b"WATCH") or name.endswith(b"SUBSCRIBE"):
+        gated.mode = b"SUBSCRIBE" if name.endswith(b"SUBSCRIBE") else name
+    elif name in (b"EXEC", b"DISCARD", b"UNWATCH"):
+        gated.mode = b""
+    if name == b"WATCH" or not gated.mode:
+        gated.server.watches(gated.who, op, begins=name == b"WATCH")
+
+
+def _beyond(world: World, task: Task, gated: Gated, words: Sequence[bytes]) -> Broken | None:
+    """Does the server's own clock decide what it answers?"""
+    if by_its_clock(words, script_of(words)):
+        return Broken(IDLE.format(name=words[0].decode()), BY_ITSELF)
+    if _asks_since_when(world, task, words) and not gated.server.timed:
+        gated.server.becomes_timed()
+        return ClockDecides("Redis")
+    return None
 
 
 def _asks_since_when(world: World, task: Task, words: Sequence[bytes]) -> bool:
