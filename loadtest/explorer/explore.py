@@ -161,9 +161,9 @@ def _opened(job: Job, turns: Turns | None, bounds: Bounds | None, **given: Any) 
     servers: list[PostgresServer | RedisServer | MariaDBServer | Files] = [
         PostgresServer(
             os.environ["DATABASE_URL"],
-            contents_sql(system.postgres),
+            contents_sql(system.database),
             besides=True,
-            counted=system.postgres.names,
+            counted=system.database.names,
         )
     ]
     servers += [RedisServer(url, name) for name, url in urls.items()]

@@ -58,7 +58,7 @@ class LedgerSystem(Operations):
     """One strategy on one workload, as a scenario of the library: its operations are postings, and the books are judged
     by the tree of their entries. `settings`: settings of the book, in seconds."""
 
-    postgres: PostgresSnapshot
+    database: PostgresSnapshot
     words = tuple(map(str, (*(word for word in Word if word.is_breach), Word.INCONCLUSIVE)))
 
     def __init__(
@@ -126,7 +126,7 @@ class LedgerSystem(Operations):
         find(self.book.strategy)(self.book).apply(self.posting(index))
 
     def close(self) -> None:
-        self.postgres.close()
+        self.database.close()
         for each in (self.keys, *self.nodes.values()):
             if each:
                 each.close()
@@ -217,11 +217,11 @@ class LedgerSystem(Operations):
 
     def show(self) -> dict[str, Any]:
         node = self.keys.client if self.keys else None
-        return shown_on_mariadb(self.mariadb) if self.mariadb else shown(self.postgres, node, self.book)
+        return shown_on_mariadb(self.mariadb) if self.mariadb else shown(self.database, node, self.book)
 
     def entries(self) -> list[dict[str, Any]]:
         """The committed entries: who read what, and wrote what over it."""
-        return entries(self.postgres, self.book)
+        return entries(self.database, self.book)
 
 
 def _told(error: BaseException) -> str:
