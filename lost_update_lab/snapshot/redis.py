@@ -8,6 +8,8 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from lost_update_lab.servers.redis.leases import coded
+
 
 class RedisSnapshot:
     """The database of `url` as it is now. A schedule's changes are undone in one round trip."""
@@ -23,7 +25,8 @@ class RedisSnapshot:
             value, left = self._ask("DUMP", key), self._ask("PTTL", key)
             if value is not None:
                 self.left[key] = left
-                commands.append(("RESTORE", key, max(left, 0), value))
+                # in whole seconds, so that each schedule begins with the same lease, however long the setup took
+                commands.append(("RESTORE", key, coded(-(-left // 1000) * 1000) if left > 0 else 0, value))
         self._packed: Any = self._connection.pack_commands(commands)
         self._count = len(commands)
 

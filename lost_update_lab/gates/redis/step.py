@@ -19,6 +19,7 @@ from lost_update_lab.model.workers import Standing, Task
 from lost_update_lab.schedule import pending
 from lost_update_lab.schedule.world import World
 from lost_update_lab.servers.redis.commands import UNANSWERED, for_ever, shown, time_out, waits
+from lost_update_lab.servers.redis.leases import BY_A_KEY, BY_SET, FIELD, UNCODED, of_a_field
 from lost_update_lab.servers.redis.memoised import Answer, MemoisedRedis, queued_after, repeatable
 from lost_update_lab.servers.redis.scripts import script_of, time_of_day, virtual
 from lost_update_lab.servers.redis.streams import BY_ITSELF, IDLE, by_its_clock, least_idle
@@ -134,8 +135,13 @@ def _changes_mode(gated: Gated, op: Op, name: bytes) -> None:
 
 def _beyond(world: World, task: Task, gated: Gated, words: Sequence[bytes]) -> Broken | None:
     """Does the server's own clock decide what it answers?"""
-    if by_its_clock(words, script_of(words)):
-        return Broken(IDLE.format(name=words[0].decode()), BY_ITSELF)
+    name, script = words[0].decode(), script_of(words)
+    if key := gated.server.uncoded:
+        return Broken(UNCODED.format(key=key), BY_SET)
+    if of_a_field(words, script):
+        return Broken(FIELD.format(name=name), BY_A_KEY)
+    if by_its_clock(words, script):
+        return Broken(IDLE.format(name=name), BY_ITSELF)
     if _asks_since_when(world, task, words) and not gated.server.timed:
         gated.server.becomes_timed()
         return ClockDecides("Redis")

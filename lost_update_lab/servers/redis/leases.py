@@ -7,10 +7,13 @@
 The explorer notes the end of the lease in virtual time, and removes the key when that time has come. Nothing has to be
 written to the server meanwhile, so no WATCH breaks. What a worker asks about its leases (TTL, EXPIRE … GT) is answered
 in virtual time too.
+
+A lease that is given in another way (a function of the server, RESTORE, a field of a hash) is noticed: inconclusive.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 #: ms on the server: for a lease of no length, and for each ms of a lease (half of it, 8 minutes, allows for a machine
@@ -23,6 +26,14 @@ _UNIT = {b"EX": 1000, b"PX": 1, b"EXAT": 1000, b"PXAT": 1}
 _EXPIRE = {b"EXPIRE": b"EX", b"PEXPIRE": b"PX", b"EXPIREAT": b"EXAT", b"PEXPIREAT": b"PXAT"}
 #: commands that may give a lease
 GIVING = frozenset({b"SET", b"GETEX", b"SETEX", b"PSETEX", *_EXPIRE})
+#: words that let a field of a hash end, in a command or in a script; and the options by which they do
+_FIELDS = re.compile(rb"\b(HP?EXPIRE(AT)?|HSETEX|HGETEX)\b", re.IGNORECASE)
+FIELD = "{name} lets a field of a hash end, and that goes by the server's own clock"
+BY_A_KEY = "give the lease to a key of its own, by SET … PX or by PEXPIRE"
+UNCODED = "the lease of {key} was given in a way that no gate sees, so the server's own clock would end it"
+BY_SET = (
+    "give it by SET, by EXPIRE or by a script that the worker itself sends: not by a function or by RESTORE"
+)
 #: a command that answers 0 and does nothing
 _NOTHING = [b"EXISTS", b""]
 
@@ -38,6 +49,11 @@ def coded(ms: int, serial: int = 0) -> int:
 def decoded(left: int) -> int | None:
     """The length, in ms, of a lease that has this many ms left on the server. None: it was given past the gates."""
     return -(-(left - BASE) // SLOT) if left > BASE // 2 else None
+
+
+def of_a_field(words: Sequence[bytes], script: bytes | None) -> bool:
+    """Does the command, or the script that it calls, let a field of a hash end by itself?"""
+    return bool(_FIELDS.fullmatch(words[0]) or (script and _FIELDS.search(script)))
 
 
 def given(words: Sequence[bytes], clock: int, left: Mapping[str, int], serial: int = 0) -> Sequence[bytes]:

@@ -6,7 +6,6 @@ lease is noted in virtual time. When that time has come, the server is told to r
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from importlib.resources import files
@@ -29,9 +28,7 @@ from lost_update_lab.servers.redis.leases import coded, decoded
 from lost_update_lab.servers.redis.memoised import Answers, MemoisedRedis, name_of
 from lost_update_lab.servers.redis.replica import Replica
 from lost_update_lab.servers.redis.scripts import time_of_day, virtual
-from lost_update_lab.servers.redis.wire import address, kinds, lease, readable
-
-_perf = time.perf_counter
+from lost_update_lab.servers.redis.wire import address, kinds, readable
 
 
 class RedisServer(Plain):
@@ -60,7 +57,7 @@ class RedisServer(Plain):
         self._now, self._ask = 0, True
         self._serial = 0  # of each write: it tells apart two grants of a lease within one millisecond
         self.ahead = 0  # how far this server's clock has jumped
-        self._stepped: float | None = None  # when the first step after the last look began
+        self.uncoded = ""  # a key whose lease was given past the gates
         #: for each session that watches keys: what was there then, and what was written since, in that order. Its EXEC
         #: may fail because of it, so it is a part of the state
         self.watching: dict[Who, bytes] = {}
@@ -80,7 +77,7 @@ class RedisServer(Plain):
         self._leases, self._expire_at = {}, {}
         self._seen = {version: held for version, held in self._seen.items() if version <= known}
         self.version, self._looked = 0, -1
-        self._now, self._ask, self.changed, self.ahead, self._stepped = 0, True, False, 0, None
+        self._now, self._ask, self.changed, self.ahead, self.uncoded = 0, True, False, 0, ""
         self.watching, self._serial = {}, 0
         self.replica.begin()
 
@@ -104,8 +101,6 @@ class RedisServer(Plain):
             self._serial += 1
             self.watching = {who: digest(since, op.identity) for who, since in self.watching.items()}
         self.leases()
-        if self._stepped is None:
-            self._stepped = _perf()
         learns = self.learns and not op.reads  # then it must show whether a lease is granted again
         if learns or any(self.version + ahead not in self._seen for ahead in (1, 2, 3)):
             self.note()
@@ -140,13 +135,10 @@ class RedisServer(Plain):
             return
         times = [streams.since((self._now + self.ahead) // 1000)] if self.timed else []
         rows = self.ask("EVALSHA", self._scripts["contents.lua"], 0, *times)
-        passed = 0 if self._stepped is None else int((_perf() - self._stepped) * 1000) + 1
-        self._stepped = None
         leases, expire_at, self.granted = {}, {}, set()
         here = {name_of(row[0]) for row in rows}
         before = {(k, at): self._leases[k] for k, at in self._expire_at.items() if k in self._leases}
         renamed = {at: end for (key, at), end in before.items() if key not in here}
-        bare = []  # given past the gates, so the server would end them
         for row in rows:
             key, left, at = name_of(row[0]), row[3], row[4]
             if left < 0:
@@ -157,13 +149,11 @@ class RedisServer(Plain):
                 if (key, at) not in before:
                     self.granted.add(key)
                 continue
-            length = decoded(left)
-            bare += [] if length else [key]
-            leases[key] = self._now + (length or lease(left, passed)) * 1000
+            if (length := decoded(left)) is None:
+                self.uncoded = key
+            leases[key] = self._now + (length or left) * 1000
             self.granted.add(key)
         self._leases, self._expire_at = leases, expire_at
-        if bare:
-            self._set({key: leases[key] for key in bare})
         self._rows = rows
         there = [row[:3] for row in rows if row[3] != -2]
         self._contents = repr(there).encode()

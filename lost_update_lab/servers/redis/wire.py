@@ -25,15 +25,6 @@ def readable(connection: Any) -> bool:
         return True
 
 
-def lease(left: int, passed: int) -> int:
-    """The length of a lease when it was given, in ms. Of all lengths that are possible (`left` are left, and at most
-    `passed` have gone by since, on a machine that may be busy) it is the roundest."""
-    grain = 10_000
-    while -(-left // grain) * grain > left + passed:
-        grain //= 10
-    return -(-left // grain) * grain
-
-
 #: commands that tell the time that a lease has left, or its end
 TELLS = frozenset({b"TTL", b"PTTL", b"EXPIRETIME", b"PEXPIRETIME"})
 
