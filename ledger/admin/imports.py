@@ -17,7 +17,7 @@ from unfold.paginator import InfinitePaginator
 
 from ledger.admin.books import SHOWN, title_of
 from ledger.admin.import_form import ImportForm
-from ledger.admin.readonly import ReadOnlyAdmin, amount
+from ledger.admin.readonly import ReadOnlyAdmin, amount, took
 from ledger.imports.operations import books_with_imports
 from ledger.imports.preview import failed_lines, preview
 from ledger.imports.progress import problem_lines, progress
@@ -33,12 +33,16 @@ AMOUNT = amount("amount")
 @admin.register(ImportRun)
 class ImportRunAdmin(ReadOnlyAdmin):
     first_step = ("Import files", "ledger_importrun_add")
-    list_display = ("__str__", "strategy", "way", "files", "workers", "started_by", "created", "finished")
+    list_display = ("__str__", "strategy", "way", "files", "workers", "started_by", "created", "time_taken")
     list_filter = ("book__strategy",)
     list_select_related = ("book", "started_by")
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return request.user.has_perm("ledger.add_importrun")
+
+    @admin.display(description="took")
+    def time_taken(self, run: ImportRun) -> str:
+        return took(run.created, run.finished)
 
     @admin.display(ordering="book__strategy")
     def strategy(self, run: ImportRun) -> str:

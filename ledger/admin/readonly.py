@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from typing import Any
 
 from django.contrib import admin
@@ -53,6 +54,14 @@ class WarmUps(admin.SimpleListFilter):
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         return queryset if self.value() == "shown" else queryset.exclude(**{f"{self.book}name": WARM_UP})
+
+
+def took(began: datetime, ended: datetime | None) -> str:
+    """Return how long something took, in seconds; a dash while it has not ended."""
+    if ended is None:
+        return "–"
+    seconds = (ended - began).total_seconds()
+    return f"{seconds:,.{1 if seconds < 10 else 0}f}\u00a0s"
 
 
 class ReadOnlyAdmin(ModelAdmin):

@@ -18,6 +18,12 @@ from ledger.admin.readonly import ReadOnlyAdmin
 for model in (User, Group, queue.ProcrastinateJob):
     admin.site.unregister(model)
 
+# the sidebar's name for them, also above and below their list
+queue.ProcrastinateJob._meta.verbose_name, queue.ProcrastinateJob._meta.verbose_name_plural = (
+    "background job",
+    "background jobs",
+)
+
 
 @admin.register(User)
 class UserAdmin(DjangoUserAdmin, ModelAdmin):  # type: ignore[type-arg]  # takes none at run time

@@ -36,7 +36,7 @@ UNFOLD: dict[str, Any] = {
     "SITE_FAVICONS": [
         {"rel": "icon", "type": "image/svg+xml", "href": lambda request: static("ledger/favicon.svg")}
     ],
-    "SITE_URL": None,
+    "SITE_URL": "/",
     "SHOW_HISTORY": False,
     "SHOW_VIEW_ON_SITE": False,
     "STYLES": [lambda request: static("ledger/admin.css")],

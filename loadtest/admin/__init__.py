@@ -10,9 +10,9 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 
-from ledger.admin.readonly import ReadOnlyAdmin
+from ledger.admin.readonly import ReadOnlyAdmin, took
 from ledger.strategies import known
-from loadtest.admin.commands import Commands
+from loadtest.admin.commands import Commands, schedule
 from loadtest.admin.comparison import Comparisons
 from loadtest.admin.museum_pages import MuseumPages
 from loadtest.admin.stop import Stops
@@ -27,15 +27,19 @@ from loadtest.models import Result, Trial
 @admin.register(Trial)
 class TrialAdmin(TwoByTwo, Stops, Commands, Swarms, Comparisons, StrategyPages, MuseumPages, ReadOnlyAdmin):
     first_step = ("Run a load test", "loadtest_trial_swarm")
-    list_display = ("__str__", "workload", "store", "adversary", "started", "ended", "verdicts")
+    list_display = ("__str__", "workload", "store", "adversary", "started", "time_taken", "verdicts")
     list_filter = ("command", "workload", "store", "adversary")
 
     def get_queryset(self, request: HttpRequest) -> Any:
         return super().get_queryset(request).prefetch_related("results")
 
+    @admin.display(description="took")
+    def time_taken(self, trial: Trial) -> str:
+        return took(trial.started, trial.ended)
+
     @admin.display
     def verdicts(self, trial: Trial) -> str:
-        told = [(each.strategy, each.verdict, each.verdict) for each in trial.results.all()]
+        told = [(_subject(each), each.verdict, each.verdict) for each in trial.results.all()]
         if not told:
             return "–"
         words = format_html_join(" ", '<span class="whole">{} <span class="word {}">{}</span></span>', told)
@@ -45,11 +49,25 @@ class TrialAdmin(TwoByTwo, Stops, Commands, Swarms, Comparisons, StrategyPages, 
 @admin.register(Result)
 class ResultAdmin(TwoByTwo, ReadOnlyAdmin):
     first_step = ("Compare strategies", "loadtest_trial_compare")
-    list_display = ("strategy", "word", "trial", "created")
+    list_display = ("subject", "word", "trial", "created")
     list_filter = ("verdict", "strategy")
     list_select_related = ("trial",)
-    fields = ("trial", "strategy_page", "word", "why", "book", "losses", "evidence")
-    readonly_fields = ("strategy_page", "word", "why", "losses", "evidence")
+    ordering = ("-pk",)
+    readonly_fields = ("strategy_page", "word", "why", "losses", "schedule", "evidence")
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
+        """A swarm's result has a book, an exploration's has a schedule: what it has not is not shown."""
+        has = {
+            "book": obj and obj.book_id,
+            "losses": obj and _worst(obj),
+            "schedule": obj and schedule(obj.data),
+        }
+        fields = ("trial", "strategy_page", "word", "why", "book", "losses", "schedule", "evidence")
+        return [each for each in fields if has.get(each, True)]
+
+    @admin.display(description="strategy", ordering="strategy")
+    def subject(self, result: Result) -> str:
+        return _subject(result)
 
     @admin.display(description="strategy")
     def strategy_page(self, result: Result) -> str:
@@ -69,14 +87,29 @@ class ResultAdmin(TwoByTwo, ReadOnlyAdmin):
 
     @admin.display(description="who overwrote whom")
     def losses(self, result: Result) -> str:
-        number = result.data.get("worst_account")
-        if not (result.book_id and number):
-            return "–"
+        number = _worst(result)
         page = reverse("admin:ledger_book_losses", args=[result.book_id, number])
         return format_html('<a href="{}">account {}</a>', page, number)
 
+    @admin.display(description="the smallest schedule that breaks it")
+    def schedule(self, result: Result) -> str:
+        sentences = format_html_join("", "<li>{}</li>", ((each,) for each in schedule(result.data)))
+        return format_html('<ol class="told">{}</ol>', sentences)
+
     @admin.display
     def evidence(self, result: Result) -> str:
+        whole = json.dumps(result.data, indent=2, ensure_ascii=False, sort_keys=True)
         return format_html(
-            '<pre class="textbook">{}</pre>', json.dumps(result.data, indent=2, ensure_ascii=False)
+            '<details><summary>The whole result, as in the JSON file</summary><pre class="textbook">{}</pre></details>',
+            whole,
         )
+
+
+def _subject(result: Result) -> str:
+    """Return the strategy's name, and what else tells this result from the others of its trial."""
+    return ", ".join(filter(None, (result.strategy, result.data.get("way"), result.data.get("hazard"))))
+
+
+def _worst(result: Result) -> str | None:
+    """Return the number of the account that lost most, if the book still has it."""
+    return result.data.get("worst_account") if result.book_id else None

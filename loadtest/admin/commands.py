@@ -193,6 +193,12 @@ def _rows(found: dict[str, Any]) -> Iterator[list[Any]]:
         yield from ([each["strategy"], hazard, word, ""] for hazard, word in each.get("under", {}).items())
 
 
+def schedule(data: dict[str, Any]) -> list[str]:
+    """Return the smallest schedule of a result in sentences; none if it has none."""
+    example = data.get("counterexample")
+    return [in_line(each) for each in (brief(example) if example else data.get("schedule") or ())]
+
+
 def findings(trial: Trial) -> dict[str, Any]:
     """Return what the page of such a trial shows: a block for each strategy, with a word for each hazard."""
     blocks: dict[str, dict[str, Any]] = {}
@@ -212,9 +218,7 @@ def findings(trial: Trial) -> dict[str, Any]:
         }
         block["words"] = [{"hazard": hazard, "word": word} for hazard, word in words.items()]
         block["schedules"] = data.get("schedules")
-        example = data.get("counterexample")
-        sentences = brief(example) if example else data.get("schedule", ())
-        block["told"] = [in_line(each) for each in sentences]
+        block["told"] = schedule(data)
     for block in blocks.values():
         block["words"].sort(key=lambda each: Word(each["word"]).gravity)
     asked, done = trial.options["strategies"], trial.options["done"]

@@ -31,6 +31,8 @@ PROGRESS = {
     "stores",
     "ways",
 }
+#: figures that have columns of their own: those of an exploration are in neither
+MEASURED = {"ops_per_s", "lost_amount"}
 NOTHING = "–"
 
 
@@ -70,7 +72,7 @@ class TwoByTwo:
             "kind": self.opts.model_name,
             "pairs": pairs,
             "changes": sum(pair.changed for pair in pairs),
-            "measured": any(pair.figures() for pair in pairs),
+            "measured": any(name in MEASURED for pair in pairs for name, *_ in pair.figures()),
             "conditions": _conditions(*map(_trial, both)),
             "figures": [pair for pair in pairs if pair.figures()] if self.opts.model_name == "result" else [],
         }
