@@ -8,7 +8,7 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from lost_update_lab.servers.redis.leases import coded
+from lost_update_lab.model.coded_lease import coded
 
 
 class RedisSnapshot:

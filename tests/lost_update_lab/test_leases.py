@@ -12,9 +12,10 @@ import pytest
 from redis import Redis, WatchError
 
 from lost_update_lab.model.bounds import EPOCH, Fault
+from lost_update_lab.model.coded_lease import coded, decoded
 from lost_update_lab.runs.found import SearchResult
 from lost_update_lab.schedule.schedule_id import exactly
-from lost_update_lab.servers.redis.leases import BY_A_KEY, BY_SET, coded, decoded, given
+from lost_update_lab.servers.redis.leases import BY_A_KEY, BY_SET, given
 from lost_update_lab.snapshot.redis import RedisSnapshot
 from tests.lost_update_lab.bank import Bank, locked_by
 

@@ -16,11 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-#: ms on the server: for a lease of no length, and for each ms of a lease (half of it, 8 minutes, allows for a machine
-#: that stands still); in virtual.lua too
-BASE, SLOT = 1 << 40, 1 << 20
-#: ms: the longest lease that can be coded, 50 days
-MOST = (1 << 32) - 1
+from lost_update_lab.model.coded_lease import coded
 
 _UNIT = {b"EX": 1000, b"PX": 1, b"EXAT": 1000, b"PXAT": 1}
 _EXPIRE = {b"EXPIRE": b"EX", b"PEXPIRE": b"PX", b"EXPIREAT": b"EXAT", b"PEXPIREAT": b"PXAT"}
@@ -36,19 +32,6 @@ BY_SET = (
 )
 #: a command that answers 0 and does nothing
 _NOTHING = [b"EXISTS", b""]
-
-
-#: how many grants can be told apart: a lease that is given again in the same millisecond must not look the same
-SERIALS = 1 << 10
-
-
-def coded(ms: int, serial: int = 0) -> int:
-    return BASE + min(ms, MOST) * SLOT - SLOT // 2 + serial % SERIALS
-
-
-def decoded(left: int) -> int | None:
-    """The length, in ms, of a lease that has this many ms left on the server. None: it was given past the gates."""
-    return -(-(left - BASE) // SLOT) if left > BASE // 2 else None
 
 
 def of_a_field(words: Sequence[bytes], script: bytes | None) -> bool:

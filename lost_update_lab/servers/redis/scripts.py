@@ -13,8 +13,9 @@ from collections.abc import Mapping, Sequence
 from importlib.resources import files
 
 from lost_update_lab.model.bounds import EPOCH
+from lost_update_lab.model.coded_lease import SERIALS
 from lost_update_lab.servers.redis.commands import packed
-from lost_update_lab.servers.redis.leases import GIVING, SERIALS, given
+from lost_update_lab.servers.redis.leases import GIVING, given
 from lost_update_lab.servers.redis.streams import numbered
 
 #: the words by which a script uses the clock, in any case: TIME, TTL, EXPIRETIME, EXPIREAT, PXAT, GT, LT, XADD

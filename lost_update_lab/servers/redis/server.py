@@ -16,6 +16,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from lost_update_lab.adapters import redis_py
+from lost_update_lab.model.coded_lease import coded, decoded
 from lost_update_lab.model.commands import Op
 from lost_update_lab.model.digest import digest
 from lost_update_lab.model.memoised_server import Who
@@ -24,7 +25,6 @@ from lost_update_lab.model.workers import Task
 from lost_update_lab.servers.redis import streams
 from lost_update_lab.servers.redis.bypass import BypassDetector
 from lost_update_lab.servers.redis.commands import for_ever, packed, shown
-from lost_update_lab.servers.redis.leases import coded, decoded
 from lost_update_lab.servers.redis.memoised import Answers, MemoisedRedis, name_of
 from lost_update_lab.servers.redis.replica import Replica
 from lost_update_lab.servers.redis.scripts import time_of_day, virtual
