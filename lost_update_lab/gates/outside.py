@@ -31,6 +31,8 @@ _PATHS = {
 _ASKS = frozenset({"os.utime", "os.chmod"})
 _LISTS = frozenset({"os.listdir", "os.scandir"})
 _PROGRAMS = frozenset({"subprocess.Popen", "os.system", "os.posix_spawn", "os.fork"})
+#: a datagram needs no connection
+_CONNECTS, _DATAGRAMS = "socket.connect", ("socket.sendto", "socket.sendmsg")
 _LOCKS = frozenset({fcntl.F_SETLK, fcntl.F_SETLKW})
 #: paths that no lock is made of: devices, and Python's own files of modules
 _NEVER = ("/dev/", "/proc/")
@@ -82,7 +84,9 @@ def _elsewhere(place: Here, event: str, args: tuple[Any, ...]) -> Broken | None:
         )
     if event == "sqlite3.connect" and os.fsdecode(args[0]) not in ("", ":memory:"):
         return _file("opens the database in", args[0])
-    if event == "socket.connect" and (where := _address(args[1])) not in _known(place):
+    if event in _DATAGRAMS and (args[1] is None or _logs()):  # it has talked to that address before; a log
+        return None
+    if event in (_CONNECTS, *_DATAGRAMS) and (where := _address(args[1])) not in _known(place):
         return Elsewhere(f"it talks to {where}, and the explorer was given no server there", THE_SERVERS)
     return None
 

@@ -10,7 +10,17 @@ from math import inf
 from types import MappingProxyType, TracebackType
 from typing import Any, Self
 
-from lost_update_lab.gates import clocks, coroutines, event_loop, executors, files, mariadb, outside, threads
+from lost_update_lab.gates import (
+    clocks,
+    coroutines,
+    event_loop,
+    executors,
+    files,
+    mariadb,
+    outside,
+    process_memory,
+    threads,
+)
 from lost_update_lab.gates.patch import Patches
 from lost_update_lab.gates.postgres import gate as psycopg
 from lost_update_lab.gates.postgres.connections import mend
@@ -51,6 +61,7 @@ GATES: tuple[Callable[[Patches], None], ...] = (
     clock.install,
     mariadb.install,
     outside.install,
+    process_memory.install,
 )
 _now = time.perf_counter  # the real one: workers see another
 COLLECT_EVERY = 100  # runs; a server has room for some hundred connections

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from lost_update_lab.model.errors import GATE_IT, MORE_TIME, REPORT_IT, SWALLOWS, Broken, Elsewhere
 from lost_update_lab.model.workers import Task
+from lost_update_lab.runs.one_owner import OF_ITS_OWN, SHARED
 
 #: seconds without news: from a thread in a gate, or at work; and from one that stands still in its own code
 NEWS_WITHIN, STANDS_WITHIN = 20.0, 3.0
@@ -28,7 +29,15 @@ HUNG_WITHIN = 0.2
 DEBUGGERS = frozenset({"bdb", "pdb", "ipdb", "debugpy", "pydevd", "_pydevd_bundle"})
 #: how many frames of its traceback are shown
 SHOWN = 8
-CLIENTS = "redis" + os.sep, "psycopg" + os.sep, "psycopg_pool" + os.sep, "django" + os.sep
+CLIENTS = (
+    "redis" + os.sep,
+    "psycopg" + os.sep,
+    "psycopg_pool" + os.sep,
+    "django" + os.sep,
+    "sqlalchemy" + os.sep,
+)
+#: … and those whose connections have a lock, which one thread holds while its command is under way
+LOCKED = "redis" + os.sep, "psycopg" + os.sep
 _HERE = str(Path(__file__).parents[1])
 _STANDARD = sysconfig.get_paths()["stdlib"]
 TURNS = (
@@ -97,6 +106,8 @@ def hang(task: Task | None) -> Broken:
     trace = _told(task.thread)
     if "futex" in _waits_in(task.thread) and inner is own:
         return Elsewhere(PROCESSES.format(place=place), trace=trace)
+    if "futex" in _waits_in(task.thread) and _is_of(inner.filename, LOCKED):
+        return Broken(SHARED.format(what=f"or client, ({place}{inside})"), OF_ITS_OWN, trace=trace)
     remedy = GATE_IT if Path(inner.filename).stem in ("socket", "selectors", "ssl", "asyncio") else LET_GO
     if any(frame.filename.startswith(_ASYNCIO) for frame in frames):
         remedy = OF_COROUTINES
@@ -135,8 +146,12 @@ def _own(frames: Sequence[traceback.FrameSummary]) -> traceback.FrameSummary:
 
 
 def _of_others(name: str) -> bool:
-    standard, _, package = name.partition("-packages" + os.sep)
-    return package.startswith(CLIENTS) if package else standard.startswith(_STANDARD)
+    return _is_of(name, CLIENTS) or ("-packages" + os.sep not in name and name.startswith(_STANDARD))
+
+
+def _is_of(name: str, packages: tuple[str, ...]) -> bool:
+    """Is it a file of one of these packages?"""
+    return name.partition("-packages" + os.sep)[2].startswith(packages)
 
 
 def _in_a_gate(thread: threading.Thread | None) -> bool:

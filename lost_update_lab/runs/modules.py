@@ -6,16 +6,21 @@ functions, closures and defaults. Left out: clients and their pools, which the g
 
 from __future__ import annotations
 
+import ctypes
 import sys
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import lru_cache
+from mmap import mmap
 from types import FunctionType, ModuleType
 from typing import Any, TypeVar
 
+from lost_update_lab.model.digest import digest
 from lost_update_lab.telling.lines import is_own
 
 PLAIN = (bool, int, float, complex, str, bytes, type(None))
+#: raw memory, which processes may share; and how the text of what it holds begins
+MEMORY, IN_MEMORY = (ctypes._SimpleCData, ctypes.Array, ctypes.Structure, mmap), "memory"
 _RAW_LOCKS = ("_thread", "itertools")
 #: modules of client libraries: an object belongs to a client if one of its classes comes from there
 _CLIENTS = (
@@ -92,12 +97,23 @@ def _look(value: Any, path: str, module: str, found: dict[str, str], seen: set[i
         found[path] = repr(value)[:LONGEST]
     elif kind.__module__ in _RAW_LOCKS and not hasattr(value, "__dict__"):
         found[path] = repr(value).partition(" object")[0].partition(" at 0x")[0]
+    elif issubclass(kind, MEMORY):
+        found[path] = memory_of(value)
     elif callable(info := getattr(value, "cache_info", None)):
         found[path] = f"{info().currsize} cached"
     elif id(value) not in seen and len(seen) < MOST and not _is_left_out(value, module):
         seen.add(id(value))
         for name, each in _inside(value):
             _look(each, path + name, module, found, seen)
+
+
+def memory_of(value: Any) -> str:
+    """What memory of its own kind holds (MEMORY)."""
+    try:
+        held = value[:] if isinstance(value, mmap) else bytes(value)
+    except (TypeError, ValueError, BufferError):  # it is closed, or holds pointers
+        held = b""
+    return f"{IN_MEMORY} {digest(held).hex()}"
 
 
 def _is_left_out(value: Any, module: str) -> bool:

@@ -9,7 +9,7 @@ from inspect import unwrap
 from types import FunctionType, MethodType
 from typing import Any
 
-from lost_update_lab.runs.modules import PLAIN, is_a_clients, is_mapping
+from lost_update_lab.runs.modules import MEMORY, PLAIN, is_a_clients, is_mapping, memory_of
 from lost_update_lab.subject.scenario import Operation, Scenario
 
 #: how deep an object is inspected, and how many of its values
@@ -61,6 +61,9 @@ def _inside(value: Any, path: str, depth: int) -> Iterator[tuple[str, str]]:
     kind = type(value)  # isinstance() would ask a lazy object, which may ask the database
     if kind in PLAIN:
         yield path, repr(value)[:200]
+        return
+    if issubclass(kind, MEMORY):
+        yield path, memory_of(value)
         return
     parts: list[tuple[str, Any]] = []
     if is_mapping(kind):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any, cast
 
+from lost_update_lab.gates import process_memory
 from lost_update_lab.harness import Harness
 from lost_update_lab.model.bounds import SECOND, Bounds
 from lost_update_lab.model.errors import WHAT_ELSE
@@ -243,7 +244,8 @@ def volatile(serial: SerialOrders, known: Names) -> Names:
     first, one, held = serial.run(order), _rows(system), _held(system, theirs)
     second, other = serial.run(order), _rows(system)
     serial.remembered = changed(held, _held(system, theirs))
-    serial.carried = changed(held_at_first, carried(system.scenario))
+    serial.carried = changed(held_at_first, now := carried(system.scenario))
+    _no_shared_memory({**held, **now}, (*serial.remembered, *serial.carried))
     commands = [[comparable(step.command) for step in each.steps] for each in (first, second)]
     if commands[0] != commands[1]:
         pairs = zip_longest(*commands, fillvalue="nothing more")
@@ -258,6 +260,13 @@ def volatile(serial: SerialOrders, known: Names) -> Names:
             "Let the operations make it anew each time"
         )
     return set(_different(one, other)) - set(known)
+
+
+def _no_shared_memory(held: Mapping[str, str], names: Collection[str]) -> None:
+    """Raises Mistake if one of the names stands for raw memory that the operations have written."""
+    if found := [name for name in names if held.get(name, "").startswith(modules.IN_MEMORY)]:
+        told = process_memory.TOLD.format(what=f"ctypes or mmap: {', '.join(found)}")
+        raise Mistake(f"{told}. The remedy: {process_memory.IN_A_SERVER}")
 
 
 def _held(system: Operations, first: Collection[str]) -> dict[str, str]:

@@ -62,6 +62,8 @@ REASONS = {
     "blocks its event loop, for which other coroutines wait": "AWAIT_IT",
     "is cancelled while its command is under way": "LET_IT_END",
     "waits for a socket, of a client that has no gate": "GATE_IT",
+    "one connection {what} is used by two workers": "OF_ITS_OWN",
+    "an operation uses memory that processes share": "IN_A_SERVER",
     "it talks to …, and the explorer was given no server there": "THE_SERVERS",
 }
 

@@ -16,6 +16,7 @@ from lost_update_lab.gates.patch import Patches
 from lost_update_lab.model.effects import NOBODY
 from lost_update_lab.model.errors import BY_EXECUTE, IN_THE_COMMAND, Broken, ClockDecides
 from lost_update_lab.model.workers import Halt, Task, halt
+from lost_update_lab.runs.one_owner import only_owner
 from lost_update_lab.runs.place import Active, Here, beside, connecting, here
 from lost_update_lab.runs.run import Run
 from lost_update_lab.servers.connections_before import existing
@@ -127,9 +128,10 @@ def _known(run: Run, task: Task, connection: Any) -> None:
     sessions, used = task.worker.sessions.setdefault(NAME, {}), task.uses.setdefault(NAME, [])
     if sessions.get(connection, task) is not task and run.recorder:
         run.recorder.opaque("two threads use one session of MariaDB")
-    sessions[connection] = task
     if connection not in used:
+        only_owner(run, task, NAME, connection)
         used.append(connection)
+    sessions[connection] = task
     session_of(connection).who = task.worker.index, task.number, used.index(connection)
 
 

@@ -27,6 +27,7 @@ from lost_update_lab.model.commands import Op
 from lost_update_lab.model.effects import NOBODY
 from lost_update_lab.model.errors import IN_THE_COMMAND, Broken, ClockDecides
 from lost_update_lab.model.workers import Halt, Standing, Task, halt
+from lost_update_lab.runs.one_owner import only_owner
 from lost_update_lab.runs.place import Active, Here, here
 from lost_update_lab.runs.run import Run
 from lost_update_lab.servers.postgres import limits
@@ -172,9 +173,10 @@ def _name_of(run: Run, task: Task, connection: psycopg.Connection[Any]) -> tuple
     sessions, used = task.worker.sessions.setdefault(NAME, {}), task.uses.setdefault(NAME, [])
     if sessions.get(connection, task) is not task and run.recorder:
         run.recorder.opaque("two threads use one session of PostgreSQL")
-    sessions[connection] = task
     if connection not in used:
+        only_owner(run, task, NAME, connection)
         used.append(connection)
+    sessions[connection] = task
     return task.number, used.index(connection)
 
 

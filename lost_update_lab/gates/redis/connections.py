@@ -10,6 +10,7 @@ from lost_update_lab.adapters import redis_py
 from lost_update_lab.memo.recording import Recording
 from lost_update_lab.model.commands import Op
 from lost_update_lab.model.workers import Task
+from lost_update_lab.runs.one_owner import only_owner
 from lost_update_lab.runs.place import beside, connecting
 from lost_update_lab.schedule.world import World
 from lost_update_lab.servers.redis.bypass import note
@@ -84,6 +85,7 @@ def gate_of(world: World, task: Task, connection: Any) -> Gated:
         )
         found.database = int(getattr(connection, "db", 0) or 0)
         connection.explorer, connection.explorer_socket = found, redis_py.socket(connection)
+    only_owner(world, task, found.server.name, connection)
     task.worker.sessions.setdefault(found.server.name, {})[connection] = task
     return found
 

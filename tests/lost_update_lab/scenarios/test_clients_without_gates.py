@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import socket
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from mmap import mmap
+from multiprocessing.shared_memory import SharedMemory
 from pathlib import Path
 from typing import Any
 
@@ -68,3 +71,85 @@ def test_a_database_in_memory_is_its_own(trial: Trial) -> None:
         return redeem_locked("XMAS", 1, sql)
 
     assert trial([counts, counts], setup=one_voucher, control=False).kept
+
+
+VALUE, RAW, ARRAY = (
+    multiprocessing.Value("i"),
+    multiprocessing.Value("i", lock=False),
+    multiprocessing.Array("i", 2),
+)
+PAGES = mmap(-1, 8)
+HELD: list[SharedMemory] = []
+
+
+@pytest.fixture(scope="module", autouse=True)
+def shared() -> Iterator[None]:
+    HELD.append(SharedMemory(create=True, size=8))
+    yield
+    HELD[0].close()
+    HELD[0].unlink()
+
+
+def counts_by_value() -> None:
+    VALUE.value += 1
+
+
+def locks_by_value() -> None:
+    with VALUE.get_lock():
+        pass
+
+
+def counts_by_array() -> None:
+    ARRAY[0] += 1
+
+
+def counts_in_shared_memory() -> None:
+    HELD[0].buf[0] += 1
+
+
+def looks_for_shared_memory() -> None:
+    SharedMemory(HELD[0].name)
+
+
+def counts_in_pages() -> None:
+    PAGES[0] = PAGES[0] + 1
+
+
+def counts_by_raw_value() -> None:
+    RAW.value += 1
+
+
+@pytest.mark.parametrize(
+    "shares",
+    [
+        counts_by_value,
+        locks_by_value,
+        counts_by_array,
+        counts_in_shared_memory,
+        looks_for_shared_memory,
+        counts_in_pages,
+        counts_by_raw_value,
+    ],
+)
+def test_memory_that_processes_share(trial: Trial, shares: Callable[[], None]) -> None:
+    def operation(sql: Any) -> str:
+        shares()
+        return redeem_locked("XMAS", 1, sql)
+
+    with pytest.raises(
+        Mistake, match=r"uses memory that processes share \(.*keep it in the database, or in Redis"
+    ):
+        trial([operation, operation], setup=one_voucher)
+
+
+def test_a_datagram(trial: Trial) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as here:
+        here.bind(("127.0.0.1", 0))
+
+        def operation(sql: Any) -> str:
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as ours:
+                ours.sendto(b"one more", here.getsockname())
+            return redeem_locked("XMAS", 1, sql)
+
+        with pytest.raises(Mistake, match=r"it talks to 127\.0\.0\.1:"):
+            trial([operation, operation], setup=one_voucher)
