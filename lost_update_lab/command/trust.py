@@ -208,5 +208,5 @@ def _wants(name: str, lock: Any) -> tuple[str, ...]:
 
 
 def _hazards(result: Result) -> Iterator[str]:
-    for hazard, word in result.hazards.items():
-        yield f"{hazard}: {word}"
+    if result.hazards:
+        yield "each hazard by itself: " + ", ".join(f"{name} {word}" for name, word in result.hazards.items())

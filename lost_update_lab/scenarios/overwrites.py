@@ -85,7 +85,7 @@ def _same_row(steps: Sequence[Did]) -> Iterator[tuple[tuple[str, str], str]]:
 
 def _told(steps: Sequence[Did], row: str, read: int, earlier: int, statement: int) -> str:
     mine, theirs = steps[statement], steps[_statement(steps, earlier, row)]
-    seen = f"{steps[read].line or 'before'}{f': {steps[read].reply}' if steps[read].reply else ''}"
+    seen = ": ".join(filter(None, (steps[read].line, steps[read].reply))) or "before"
     if _relative(mine.command):
         return (
             f"{mine.who}'s {mine.place} stands on what {mine.who} had read ({seen}), and not on what {theirs.who}'s "

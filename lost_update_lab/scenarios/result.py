@@ -101,7 +101,8 @@ class Result:
         if self.remedy:
             told = f"What would help: {self.remedy}"
             yield fill(told, WIDTH, initial_indent="  ", subsequent_indent="    ")
-        yield from (f"  Note: {note}" for note in self.notes)
+        for note in self.notes:
+            yield fill(f"Note: {note}", WIDTH, initial_indent="  ", subsequent_indent="    ")
         yield from self._mutations()
         if self.again:
             yield ""

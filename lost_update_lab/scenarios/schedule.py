@@ -21,6 +21,8 @@ from lost_update_lab.telling.narrative import shortened
 
 #: id → the verdict that it stands for
 LETTERS = {word[0]: word for word in BREACHES}
+#: a server of the engine's → its name for people
+NAMES = {"redis": "Redis", "postgres": "PostgreSQL", "mariadb": "MariaDB"}
 Held = Mapping[tuple[str, str], str]
 
 
@@ -201,6 +203,8 @@ def _move(
     command, reply = readable(step.command, step.reply)
     if step.kind == "lease":
         command = f"the lease of {step.command} is over"
+    elif not step.worker and step.kind != "step":
+        command = f"{NAMES.get(step.task, step.task)}: {command}"
     return Move(
         step.at / 1e6, who, step.kind, command, reply, str(line or ""), line.source if line else "", changes
     )
