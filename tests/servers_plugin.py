@@ -57,7 +57,9 @@ def refuse_shared_servers() -> None:
 def prepare() -> None:
     """Set up the environment that this process and its children see."""
     # The tests start hundreds of processes. Without compiled files each of them would compile the lab again.
+    # So would each session, and rewrite the assertions of every test.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
     # A script that is started with `&` ignores Ctrl-C, and its children inherit that. Some tests send it to a child.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
