@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from multiprocessing.connection import wait
 from time import monotonic
 from typing import Any
 
 import pytest
+import redis
 
 from loadtest.explorer.lanes import STARTS_WITHIN, Lanes, _margin
 from loadtest.findings.job import Job
@@ -29,3 +31,12 @@ def test_a_budget_begins_when_the_lane_is_ready(django_db_blocker: Any) -> None:
         assert wait([lane.pipe], BUDGET)
         assert not lane.became_ready()
         assert lane.answer()["result"].exhausted
+
+
+@pytest.mark.deep
+def test_a_server_that_a_lock_keeps_busy_for_ever_ends_with_its_lane(django_db_blocker: Any) -> None:
+    """It was asked to stop, did not, and its last words stood in the place of the results."""
+    with django_db_blocker.unblock(), Lanes(1) as lanes:
+        busy = redis.Redis.from_url(lanes._lanes[0].environment["REDIS_URL"], socket_timeout=0.1)
+        with closing(busy), pytest.raises(redis.TimeoutError):
+            busy.eval("while true do end", 0)
