@@ -33,23 +33,29 @@ from locks.server import LuaScript
 FIELDS = ("balance", "version", "head", "floor")
 CHUNK = 5000
 WRITE = LuaScript("redis_write.lua", package=__package__)
-#: errors by which a server refuses writes, for which redis-py has no class
-TAKES_NO_WRITES = ("MISCONF", "NOREPLICAS")
+#: errors by which a server refuses writes, or everything for a while, for which redis-py has no class
+TAKES_NO_WRITES = ("MISCONF", "NOREPLICAS", "BUSY ")
+
+
+def takes_no_writes(error: ResponseError) -> bool:
+    """Does the server refuse writes: is it full, read-only, busy, can it not save, or has it too few replicas?"""
+    told = str(error).rpartition("caused error: ")[2]  # a pipeline's prefix
+    known = isinstance(error, OutOfMemoryError | ReadOnlyError | ExecAbortError)
+    return known or told.startswith(TAKES_NO_WRITES)
 
 
 @contextmanager
 def all_or_nothing() -> Iterator[None]:
-    """Raise Busy if the server refuses writes: it is full, read-only, cannot save, or has too few replicas.
+    """Raise Busy if the server refuses writes.
 
     For these reasons a server refuses only the first write of a script or a whole transaction, so nothing is written.
     """
     try:
         yield
     except ResponseError as error:
-        told = str(error).rpartition("caused error: ")[2]  # a pipeline's prefix
-        known = isinstance(error, OutOfMemoryError | ReadOnlyError | ExecAbortError)
-        if not (known or told.startswith(TAKES_NO_WRITES)):
+        if not takes_no_writes(error):
             raise
+        told = str(error).rpartition("caused error: ")[2]
         raise Busy(f"the server takes no writes now: {told}") from error
 
 

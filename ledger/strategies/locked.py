@@ -14,11 +14,12 @@ import inspect
 import logging
 from typing import Any, ClassVar
 
-from redis.exceptions import RedisError
+from redis.exceptions import DataError, RedisError, ResponseError
 
 from ledger.addresses import NoServers
 from ledger.posting import Applied, Busy, Change, Posting, applied, compute
 from ledger.resources import resources
+from ledger.stores.redis import takes_no_writes
 from ledger.strategies.base import OURS, Settings, Strategy
 from locks import Lock, LockFactory, LockTimeout, build
 from locks.giving_up import gives_up
@@ -76,7 +77,7 @@ class Locked(Strategy):
             with self.waiting():
                 return self.take(number)
         except Exception as error:
-            if isinstance(error, (RedisError, NoServers)) or gives_up(error, type(self).factory):
+            if _out_of_order(error) or gives_up(error, type(self).factory):
                 raise Busy(f"{type(error).__name__}: {error}") from error
             raise
 
@@ -101,6 +102,13 @@ class Locked(Strategy):
                 warning = f"{type(complaint).__name__}: {complaint}"
                 log.info("release of a lock of %s: %s", self.book.pk, warning)
         return warning
+
+
+def _out_of_order(error: Exception) -> bool:
+    """Is it the server that fails, and not a command that it does not understand?"""
+    if isinstance(error, ResponseError):
+        return takes_no_writes(error)
+    return isinstance(error, (RedisError, NoServers)) and not isinstance(error, DataError)
 
 
 def locked(slug: str, factory: LockFactory) -> type[Locked]:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib import import_module
 
 import pytest
-from redis import Redis
+from redis import Redis, ResponseError
 
 from ledger.books import open_book, post
 from ledger.posting import Busy, Line, Posting
 from ledger.reconcile_stored import books_of
 from ledger.stores import store_of
+from ledger.strategies import locked
 from loadtest.servers import Valkey
 from tests.ledger.test_import_sigkill import within
 from tests.ledger.test_reconcile_command import run
@@ -85,3 +87,16 @@ def test_a_book_that_the_server_has_forgotten_as_a_whole_does_not_balance(
     code, told = run("--book", str(book.pk))
     assert code == 1
     assert "it has forgotten them all" in told
+
+
+def test_a_command_that_no_server_knows_is_a_mistake_of_its_lock() -> None:
+    """The caller was told to come again, and the explorer told of a lock that gave up."""
+    book = open_book("no-lock", [("A", 100, 0)])
+
+    @contextmanager
+    def mistaken(name: str, redis: Redis) -> Iterator[None]:
+        redis.execute_command("LOOK", name)
+        yield
+
+    with pytest.raises(ResponseError, match="unknown command"):
+        locked("tests:mistaken", mistaken)(book).apply(Posting("k", (Line("A", 10),)))
