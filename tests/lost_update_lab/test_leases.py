@@ -171,6 +171,24 @@ def test_a_lease_of_the_setup_is_as_long_in_each_schedule(explorer_urls: tuple[s
         client.flushdb()
 
 
+def test_a_waiter_that_sleeps_for_as_long_as_the_lease_is_not_hurried(explore: Explore) -> None:
+    """While it was watched, the lease stood, and its time went on all the same: it had less than nothing left, and the
+    waiter came back each millisecond for a minute."""
+    told: list[int] = []
+
+    @contextmanager
+    def waits_for_the_lease(bank: Bank) -> Iterator[None]:
+        while not bank.redis.set("lock", "x", nx=True, px=20_000):
+            told.append(bank.redis.pttl("lock"))
+            time.sleep(max(told[-1], 1) / 1000)
+        yield
+        bank.redis.delete("lock")
+
+    result = explore(locked_by(waits_for_the_lease))
+    assert (result.cause, result.exhausted, result.worst) == ("", True, "unbroken")
+    assert set(told) == {20_000, -2}  # -2: it was free by then
+
+
 FUNCTION = """#!lua name=lab
 server.register_function('take', function(keys) return server.call('SET', keys[1], 'x', 'NX', 'PX', 5000) end)
 """

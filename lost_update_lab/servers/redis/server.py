@@ -54,7 +54,8 @@ class RedisServer(Plain):
         self._contents = b""
         #: the leases that were granted, or renewed, since the last look; None: what an earlier run has seen
         self.granted: set[str] | None = None
-        self._now, self._ask = 0, True
+        #: virtual time, in µs; it stands where leases stand
+        self.now, self._ask = 0, True
         self._serial = 0  # of each write: it tells apart two grants of a lease within one millisecond
         self.ahead = 0  # how far this server's clock has jumped
         self.uncoded = ""  # a key whose lease was given past the gates
@@ -77,7 +78,7 @@ class RedisServer(Plain):
         self._leases, self._expire_at = {}, {}
         self._seen = {version: held for version, held in self._seen.items() if version <= known}
         self.version, self._looked = 0, -1
-        self._now, self._ask, self.changed, self.ahead, self.uncoded = 0, True, False, 0, ""
+        self.now, self._ask, self.changed, self.ahead, self.uncoded = 0, True, False, 0, ""
         self.watching, self._serial = {}, 0
         self.replica.begin()
 
@@ -133,7 +134,7 @@ class RedisServer(Plain):
             }
             self._leases, self.granted = dict(leases), None
             return
-        times = [streams.since((self._now + self.ahead) // 1000)] if self.timed else []
+        times = [streams.since((self.now + self.ahead) // 1000)] if self.timed else []
         rows = self.ask("EVALSHA", self._scripts["contents.lua"], 0, *times)
         leases, expire_at, self.granted = {}, {}, set()
         here = {name_of(row[0]) for row in rows}
@@ -151,7 +152,7 @@ class RedisServer(Plain):
                 continue
             if (length := decoded(left)) is None:
                 self.uncoded = key
-            leases[key] = self._now + (length or left) * 1000
+            leases[key] = self.now + (length or left) * 1000
             self.granted.add(key)
         self._leases, self._expire_at = leases, expire_at
         self._rows = rows
@@ -168,7 +169,7 @@ class RedisServer(Plain):
 
     def _set(self, ends: Mapping[str, int]) -> None:
         """Give these leases to the server: the time that they have left, as code. Or remove their keys."""
-        left = {key: (end - self._now) // 1000 for key, end in ends.items()}
+        left = {key: (end - self.now) // 1000 for key, end in ends.items()}
         wanted = [word for key, ms in left.items() for word in (key, coded(ms) if ms > 0 else 0)]
         times = self.ask("EVALSHA", self._scripts["pin.lua"], 0, *wanted) if wanted else ()
         self._expire_at |= dict(zip(ends, times, strict=True))
@@ -176,7 +177,7 @@ class RedisServer(Plain):
     def clocked(self, words: list[bytes], raw: bytes, now: int) -> tuple[bytes, bytes]:
         """A command as it is memoised, and as it is sent. Its time-out, its leases, and what a script in it asks of
         this server's clock are virtual."""
-        left = {key: (end - self._now) // 1000 for key, end in self.leases().items()}
+        left = {key: (end - self.now) // 1000 for key, end in self.leases().items()}
         known, now = for_ever(words, raw), now + self.ahead
         if self.timed and streams.least_idle(words) is not None:
             return known, packed(streams.asked(words, now // 1000, self.clock(), time_of_day(0)[0] * 1000))
@@ -193,7 +194,7 @@ class RedisServer(Plain):
         return streams.told(reply, (now + self.ahead) // 1000, self.clock()) if long else reply
 
     def advance(self, now: int) -> list[str]:
-        self._now = now
+        self.now = now
         gone = {key: end for key, end in self.leases().items() if end <= now}
         if gone:
             self.note()
@@ -254,14 +255,14 @@ class RedisServer(Plain):
         self.replica.lag(keys, self.leases(), self.contents())
 
     def fail_over(self) -> str:
-        self._leases, self._contents = self.replica.take_over(self._now)
+        self._leases, self._contents = self.replica.take_over(self.now)
         self.changed = self._ask = True
         self._set(self._leases)
         self.touched()
         return ", ".join(self.replica.lost) or "nothing"
 
     def jump(self, ahead: int) -> str:
-        gone = [key for key, end in self.leases().items() if end <= self._now + ahead]
+        gone = [key for key, end in self.leases().items() if end <= self.now + ahead]
         self._leases = {key: end - ahead for key, end in self._leases.items()}
         self.ahead += ahead
         self.note()
@@ -272,7 +273,7 @@ class RedisServer(Plain):
 
     def hidden(self) -> bytes:
         watching = repr(sorted(self.watching.items())).encode() if self.watching else b""
-        return self.replica.hidden(self._now) + watching
+        return self.replica.hidden(self.now) + watching
 
     def watches(self, who: Who, op: Op, begins: bool) -> None:
         """A session has sent WATCH, or (not `begins`) a command that ends it."""
