@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pkgutil import resolve_name
+from time import monotonic
 from typing import Any
 
 from django.conf import settings
@@ -42,17 +43,33 @@ from lost_update_lab.servers.redis.server import RedisServer
 #: the least seconds between two polls of a waiter: longer than the slack, or a poll would always be due. A poll of a
 #: lock table, or of several servers, is five commands and more
 POLL, DEAR_POLL = 1.0, 5.0
+#: seconds for a search that begins again at the end of its budget
+LEAST = 5.0
+TOO_LATE = "it makes a table in the middle of the search, whose rows are not put back: {names}"
+AT_ONCE = "make the table when the lock is first called, or in a migration"
 #: the most polls in a lease. At each poll of one waiter another may begin, so with more than two workers a single poll
 #: has to do
 LOOKS, LOOKS_OF_MORE = 10, 1
 
 
 def explore(job: Job) -> Explored:
-    with harness_of(job) as harness:
-        search = Search(harness, _unclaimed(job))
-        result = search.explore()
-        shown = counterexamples(job, harness, search, _gloss(harness))
-        return explored(job, result, _system(harness).acknowledged, shown)
+    """A lock that makes a table only when it has to wait is explored again, with that table, in what is left of the
+    budget: its rows belong to each state, and were not put back."""
+    begun, bounds = monotonic(), job.bounds
+    for late in (False, True):
+        with harness_of(job, bounds=bounds, late=late) as harness:
+            search, there = Search(harness, _unclaimed(job)), own_tables()
+            result = search.explore()
+            if (made := set(own_tables()) - set(there)) and late:
+                result.exhausted, result.cause = False, TOO_LATE.format(names=", ".join(sorted(made)))
+                result.remedy = AT_ONCE
+                result.decided.clear()
+            if late or not made:
+                shown = counterexamples(job, harness, search, _gloss(harness))
+                return explored(job, result, _system(harness).acknowledged, shown)
+            left = None if bounds.budget is None else max(bounds.budget - (monotonic() - begun), LEAST)
+            bounds = replace(bounds, budget=left)
+    raise AssertionError("the second search is the last one")
 
 
 def _unclaimed(job: Job) -> frozenset[Fault]:
@@ -74,13 +91,18 @@ def graph(job: Job) -> dict[str, Any]:
 
 def replay(job: Job) -> dict[str, Any]:
     """Repeat the job's schedule. Returns `{"verdict", "counterexample", "reproduced"}`."""
-    with harness_of(job) as harness:
-        found = _replayed(job, harness)
-        if found["reproduced"] or harness.looks:
-            return found
-        harness.known_to_look = True  # the search may have seen late that a worker looks at a clock
-        again = _replayed(job, harness)
-        return again if again["reproduced"] else found
+    for late in (False, True):
+        with harness_of(job, late=late) as harness:
+            there, found = own_tables(), _replayed(job, harness)
+            if not found["reproduced"] and not harness.looks:
+                harness.known_to_look = True  # the search may have seen late that a worker looks at a clock
+                again = _replayed(job, harness)
+                found = again if again["reproduced"] else found
+            if (
+                found["reproduced"] or own_tables() == there
+            ):  # else the search had a table that was made meanwhile
+                return found
+    return found
 
 
 def _replayed(job: Job, harness: Harness) -> dict[str, Any]:
@@ -139,11 +161,17 @@ def patience(strategy: type[Strategy], workers: int) -> dict[str, Any]:
 
 @contextmanager
 def harness_of(
-    job: Job, turns: Turns | None = None, bounds: Bounds | None = None, **given: Any
+    job: Job,
+    turns: Turns | None = None,
+    bounds: Bounds | None = None,
+    late: bool = False,
+    **given: Any,
 ) -> Iterator[Harness]:
     """A harness for this job. `turns`, `bounds`: those that no command offers. `given`: settings of the book. A lock
-    that makes a table of its own has made it in the first schedule. Then its rows are a part of each state."""
-    drop_own_tables()
+    that makes a table of its own has made it in the first schedule, or `late`: in the search before. Then its rows are
+    a part of each state."""
+    if not late:
+        drop_own_tables()
     while True:
         known = own_tables()
         with _opened(job, turns, bounds, **given) as harness:
