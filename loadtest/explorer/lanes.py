@@ -101,10 +101,8 @@ class _Lane:
         primary = stack.enter_context(Valkey(port=0))  # replicas, for locks that need one, connect by TCP
         nodes = [stack.enter_context(Valkey()) for _ in range(NODES)]
         self.core = core_of(number)
-        for server in (
-            primary,
-            *nodes,
-        ):  # a lock may have kept one busy for ever, and that one would not stop
+        # a lock may have kept one busy for ever, and that one would not stop
+        for server in (primary, *nodes):
             stack.callback(server.kill)
         keep_to(self.core, [server.pid for server in (primary, *nodes)])
         self.environment = {
