@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Any
 from weakref import WeakSet
 
 import psycopg
+from redis import asyncio
 from redis.connection import AbstractConnection
 
 from lost_update_lab.adapters import psycopg as driver
@@ -29,6 +30,8 @@ LOCK, LATER, ATOMIC, LEVEL, ORDER, IN_PLACE = (
     "without ORDER BY",
     "read and written instead of changed in place",
 )
+#: not in coroutines: it takes a command more, for which one would have to wait; or the user's line is not in sight
+BY_THREADS = (LATER, IN_PLACE, ATOMIC)
 _BEGIN = re.compile(r"\s*(?:BEGIN|START\s+TRANSACTION)\b", re.IGNORECASE)
 #: what opens no transaction
 _OPENS_NONE = re.compile(r"\s*(?:SET|COMMIT|ROLLBACK|SHOW|USE)\b", re.IGNORECASE)
@@ -53,34 +56,38 @@ class Mutator:
     seen: dict[Mutation, None] = field(default_factory=dict)
 
     def install(self, patches: Patches) -> None:
-        self._psycopg(patches)
-        self._redis(patches)
+        self._psycopg(patches, psycopg.Connection, psycopg.Cursor)
+        self._psycopg(patches, psycopg.AsyncConnection, psycopg.AsyncCursor, BY_THREADS)
+        for connection_of in (AbstractConnection, asyncio.connection.AbstractConnection):
+            self._redis(patches, connection_of)
         if find_spec("pymysql"):
             self._pymysql(patches)
 
-    def _psycopg(self, patches: Patches) -> None:
-        execute: Any = psycopg.Cursor.execute
-        begin: Any = getattr(psycopg.Connection, driver.BEGIN)
+    def _psycopg(
+        self, patches: Patches, connection_of: Any, cursor_of: Any, besides: Collection[str] = ()
+    ) -> None:
+        """`besides`: kinds of mutations that are not made there."""
+        execute, begin = cursor_of.execute, getattr(connection_of, driver.BEGIN)
 
         def executed(cursor: Any, query: Any, params: Any = None, **keywords: Any) -> Any:
             def run(cur: Any, text: Any, given: Any = params) -> Any:
                 return execute(cur, text, given, **keywords)
 
-            return self._executed(run, cursor, query, params)
+            return self._executed(run, cursor, query, params, besides=besides)
 
         def begun(connection: Any) -> bytes:
             text: bytes = begin(connection)
-            if not self.applies():
+            if ATOMIC in besides or not self.applies():
                 return text
             if without_level(text) != text and self._is(LEVEL, text.decode()):
                 return without_level(text)
             return NOTHING.encode() if self._is(ATOMIC, "BEGIN") else text
 
-        patches.method(psycopg.Cursor, "execute", executed)
-        patches.method(psycopg.Connection, driver.BEGIN, begun)
+        patches.method(cursor_of, "execute", executed)
+        patches.method(connection_of, driver.BEGIN, begun)
 
-    def _redis(self, patches: Patches) -> None:
-        send: Any = AbstractConnection.send_command
+    def _redis(self, patches: Patches, connection_of: Any) -> None:
+        send = connection_of.send_command
 
         def sent(connection: Any, *words: Any, **keywords: Any) -> Any:
             if self.applies() and words and str(words[0]).upper() == "SET":
@@ -89,7 +96,7 @@ class Mutator:
                     return send(connection, *rest, **keywords)
             return send(connection, *words, **keywords)
 
-        patches.method(AbstractConnection, "send_command", sent)
+        patches.method(connection_of, "send_command", sent)
 
     def _pymysql(self, patches: Patches) -> None:
         """PyMySQL has no BEGIN of its own: without autocommit, the first command opens the transaction."""
@@ -136,12 +143,20 @@ class Mutator:
         for name in (mariadb.COMMIT, mariadb.ROLLBACK):
             patches.method(Connection, name, ended(getattr(Connection, name)))
 
-    def _executed(self, run: Run, cursor: Any, query: Any, params: Any, on_mariadb: bool = False) -> Any:
+    def _executed(
+        self,
+        run: Run,
+        cursor: Any,
+        query: Any,
+        params: Any,
+        on_mariadb: bool = False,
+        besides: Collection[str] = (),
+    ) -> Any:
         if not isinstance(query, str | bytes) or not self.applies():
             return run(cursor, query)
         text = query.decode() if isinstance(query, bytes) else query
         for kind, changed in _changes(text, params, on_mariadb):
-            if self._is(kind, text):
+            if kind not in besides and self._is(kind, text):
                 return changed(run, cursor)
         return run(cursor, query)
 

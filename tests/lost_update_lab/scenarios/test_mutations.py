@@ -144,6 +144,20 @@ def test_an_advisory_lock_with_a_placeholder(trial: Callable[..., Result]) -> No
     assert {each.word for each in result.mutations if each.mutation.kind == LOCK} == {"violated"}
 
 
+async def by_coroutine() -> bool:
+    async with await psycopg.AsyncConnection.connect(os.environ["DATABASE_URL"]) as sql:
+        found = await (await sql.execute("SELECT balance FROM account WHERE id = 1 FOR UPDATE")).fetchone()
+        assert found
+        await sql.execute("UPDATE account SET balance = %s WHERE id = 1", [found[0] - 1])
+    return True
+
+
+def test_a_coroutine(trial: Callable[..., Result]) -> None:
+    """Its transaction stays as it is."""
+    result = trial([(by_coroutine,), (by_coroutine,)], setup=accounts, mutate=True)
+    assert [(each.mutation.kind, each.word) for each in result.mutations] == [(LOCK, "violated")]
+
+
 def strict(sql: Any) -> bool:
     sql.isolation_level = psycopg.IsolationLevel.SERIALIZABLE
     with sql.transaction():
