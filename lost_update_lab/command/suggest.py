@@ -44,11 +44,9 @@ def suggest(given: argparse.Namespace) -> int:
         )
     found = pairs(operations(commands))
     if not found:
-        told = (
-            f"{len(commands)} commands were recorded"
-            if commands
-            else "the tests sent no command (those with the fixture `race` do not count)"
-        )
+        told = f"{len(commands)} commands were recorded"
+        if not commands:
+            told = "the tests sent no command (those with the fixture `race` do not count)"
         raise Mistake(f"{told}, and no two operations touch the same rows or keys with one writing")
     able = [pair for pair in found if not why_not(pair)]
     django = any(each.django for each in commands)

@@ -271,6 +271,7 @@ def _result(opened: Opened, finding: Finding, notes: list[str], cannot_tell: boo
         cause=cause,
         remedy=remedy_of(remedy),
         notes=tuple(notes),
+        replayed=finding.replayed,
     )
 
 

@@ -63,6 +63,8 @@ class Result:
     again: str = ""
     #: the pieces of its protection that were removed
     mutations: tuple[Tried, ...] = ()
+    #: only this one schedule was run
+    replayed: bool = False
     #: which part of a comparison it is (comparisons.py); and, for the comparison itself, all its parts
     part: str = ""
     parts: tuple[Result, ...] = ()
@@ -90,7 +92,7 @@ class Result:
         yield f"  {self.bounds}"
         if self.schedule:
             yield ""
-            yield "  The smallest order:"
+            yield f"  The {'' if self.replayed else 'smallest '}order:"
             yield ""
             yield from (f"  {line}" for line in order(self.schedule))
             yield ""
