@@ -102,9 +102,10 @@ class _Lane:
         nodes = [stack.enter_context(Valkey()) for _ in range(NODES)]
         self.core = core_of(number)
         # a lock may have kept one busy for ever, and that one would not stop
-        for server in (primary, *nodes):
+        self.valkeys = primary, *nodes
+        for server in self.valkeys:
             stack.callback(server.kill)
-        keep_to(self.core, [server.pid for server in (primary, *nodes)])
+        keep_to(self.core, [server.pid for server in self.valkeys])
         self.environment = {
             "DJANGO_SETTINGS_MODULE": "ledger.settings",
             "DATABASE_URL": postgres.url.replace("/lab?", f"/{database}?"),
@@ -131,6 +132,14 @@ class _Lane:
         self.process.start()
         theirs.close()
         self.ready = False
+
+    def _start_anew(self) -> None:
+        """Something hangs there. A server that is busy for ever would answer the next job as little as this one."""
+        for server in self.valkeys:
+            server.kill()
+            server.start()
+        keep_to(self.core, [server.pid for server in self.valkeys])
+        self._start()
 
     def begin(self, job: Job) -> None:
         self.job = job
@@ -159,18 +168,18 @@ class _Lane:
             told = f"no answer {late:g} s after its budget had ended"
             told = told if self.ready else f"its process was not ready after {STARTS_WITHIN:g} s"
             self.end()
-            self._start()
+            self._start_anew()
             return {"error": told, "environment": {}}
         try:
             answer: dict[str, Any] = self.pipe.recv()
             if answer.pop("last", False):
                 self.end()
-                self._start()
+                self._start_anew()
         except (EOFError, OSError):
             self.end()
             answer = {"error": f"its process ended with code {self.process.exitcode}", "environment": {}}
             answer |= last_words(self.last)
-            self._start()
+            self._start_anew()
         return answer
 
     def end(self) -> None:

@@ -29,6 +29,8 @@ HUNG_WITHIN = 0.2
 DEBUGGERS = frozenset({"bdb", "pdb", "ipdb", "debugpy", "pydevd", "_pydevd_bundle"})
 #: how many frames of its traceback are shown
 SHOWN = 8
+#: how many characters of a command that is not answered
+SHOWN_OF_IT = 80
 CLIENTS = (
     "redis" + os.sep,
     "psycopg" + os.sep,
@@ -60,6 +62,8 @@ OF_COROUTINES = (
 )
 _ASYNCIO = os.path.dirname(asyncio.__file__)
 UNSEEN = "{who} waits in something that the explorer does not see: {place}{inside}"
+UNANSWERED = "{who} waits for the answer to {command}, and {server} has given none for {seconds:g} s"
+BUSY = "look at that command: a server that is busy with it answers nobody else meanwhile"
 SWALLOWED = (
     "{who} catches BaseException and goes on ({place}): a worker that has crashed cannot be stopped so"
 )
@@ -104,6 +108,10 @@ def hang(task: Task | None) -> Broken:
         return Broken("nothing is heard of any worker", REPORT_IT)
     inner, own, inside, place = _placed(frames)
     trace = _told(task.thread)
+    if task.op and task.op.server and _in_a_gate(task.thread):
+        command = task.op.text if len(task.op.text) <= SHOWN_OF_IT else task.op.text[:SHOWN_OF_IT] + "…"
+        where = {"command": command, "server": task.op.server, "seconds": NEWS_WITHIN}
+        return Broken(UNANSWERED.format(who=task.name, **where), BUSY, trace=trace)
     if "futex" in _waits_in(task.thread) and inner is own:
         return Elsewhere(PROCESSES.format(place=place), trace=trace)
     if "futex" in _waits_in(task.thread) and _is_of(inner.filename, LOCKED):

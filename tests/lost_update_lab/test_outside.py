@@ -17,8 +17,10 @@ from typing import Any
 import pytest
 from filelock import FileLock
 
+from lost_update_lab.model.commands import Op
 from lost_update_lab.model.errors import GATE_IT, KEEPS_STATE, SWALLOWS, Elsewhere
 from lost_update_lab.model.system import trace_of, words_of
+from lost_update_lab.model.workers import Task, Worker
 from lost_update_lab.runs import hang
 from lost_update_lab.runs.found import SearchResult
 from tests.lost_update_lab.bank import Bank, locked_by
@@ -122,6 +124,23 @@ def test_a_thread_that_hangs_is_reported_with_its_traceback(
     assert "A waits in something that the explorer does not see: test_outside.py" in result.cause
     assert "ours.recv(1)" in result.trace
     assert result.remedy != GATE_IT  # there is no client
+
+
+def test_a_server_that_does_not_answer_is_named_with_its_command() -> None:
+    """The lock was told to wait in a client with a gate, and stood in one."""
+    names: dict[str, Any] = {"over": threading.Event()}
+    exec(compile("def stand(): over.wait()", os.path.join(hang._HERE, "gates", "a_gate.py"), "exec"), names)
+    thread = threading.Thread(target=names["stand"])
+    thread.start()
+    while not hang._in_a_gate(thread):
+        pass
+    busy = Op("redis", "EVAL while true do end 0", b"EVAL")
+    told = hang.hang(Task("A", Worker("A", 0), main=True, thread=thread, op=busy))
+    names["over"].set()
+    assert (
+        str(told) == "A waits for the answer to EVAL while true do end 0, and redis has given none for 20 s"
+    )
+    assert told.remedy == hang.BUSY
 
 
 def test_a_thread_at_a_breakpoint_does_not_hang() -> None:

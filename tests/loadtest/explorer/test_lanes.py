@@ -34,9 +34,19 @@ def test_a_budget_begins_when_the_lane_is_ready(django_db_blocker: Any) -> None:
 
 
 @pytest.mark.deep
-def test_a_server_that_a_lock_keeps_busy_for_ever_ends_with_its_lane(django_db_blocker: Any) -> None:
-    """It was asked to stop, did not, and its last words stood in the place of the results."""
+def test_a_server_that_a_lock_keeps_busy_for_ever_is_begun_anew(django_db_blocker: Any) -> None:
+    """The next job had a traceback of it, and its last words at the end, where it did not stop, stood in the place of
+    all results."""
     with django_db_blocker.unblock(), Lanes(1) as lanes:
-        busy = redis.Redis.from_url(lanes._lanes[0].environment["REDIS_URL"], socket_timeout=0.1)
-        with closing(busy), pytest.raises(redis.TimeoutError):
-            busy.eval("while true do end", 0)
+        [lane] = lanes._lanes
+        _keep_busy(lane.environment["REDIS_URL"])
+        lane.end()
+        lane._start_anew()
+        with closing(redis.Redis.from_url(lane.environment["REDIS_URL"])) as client:
+            assert client.ping()
+        _keep_busy(lane.environment["REDIS_URL"])
+
+
+def _keep_busy(url: str) -> None:
+    with closing(redis.Redis.from_url(url, socket_timeout=0.1)) as client, pytest.raises(redis.TimeoutError):
+        client.eval("while true do end", 0)
