@@ -26,15 +26,26 @@ def main(pipe: Connection, environment: dict[str, str], path: list[str], core: i
     import django
 
     django.setup()
+    from lost_update_lab.runs import garbage
+
+    with garbage.frozen():  # what a search has learned is frozen until `_serve` lets it go
+        _serve(pipe, environment, core, last)
+
+
+def _serve(pipe: Connection, environment: dict[str, str], core: int | None, last: str) -> None:
     from django.core.management import call_command
 
     from loadtest.explorer.cores import keep_to
     from loadtest.explorer.explore import explore, graph, replay
     from loadtest.explorer.pulse import watched
     from loadtest.trials.environment import environment as measured
+    from lost_update_lab.runs import garbage
     from lost_update_lab.runs.worker_thread import WorkerThread
 
-    gc.freeze()  # these objects stay: no collection needs to look for garbage or connections in them
+    # what exists now stays: no collection looks for garbage in it. No connection is among it yet, since a look for them
+    # would not find what is frozen (servers/connections_before.py)
+    gc.freeze()
+    at_first = gc.get_freeze_count()
     if "MARIADB_URL" in environment:
         call_command("migrate", database="mariadb", verbosity=0)
     measured_at = measured()
@@ -52,9 +63,9 @@ def main(pipe: Connection, environment: dict[str, str], path: list[str], core: i
         does = graph if job.positions else explore if job.choices is None else replay
         with watched(job.budget, last):
             answer = _answer(does, job)
-        gc.unfreeze()  # what the search has learned may go
-        gc.collect()  # the job's lost connections wait in cycles, and the server has room for a hundred
-        gc.freeze()
+        # the job's lost connections wait in cycles, and the server has room for a hundred. What searches have learned
+        # may go too, once it is as much as was there before them
+        garbage.collect_all_beyond(2 * at_first)
         pipe.send({**answer, "environment": measured_at, "last": WorkerThread.left > 0})
         if WorkerThread.left:  # a thread hangs in this process: a new one continues
             return

@@ -39,7 +39,7 @@ class Chance:
         return Chance(self.draws, self.places.copy())
 
 
-@dataclass(slots=True)
+@dataclass
 class Attempt:
     """What a worker did since its main thread last waited; or what it did before the wait that it is in."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from lost_update_lab.model.digest import digest
@@ -21,7 +21,7 @@ class Round(NamedTuple):
     kind: bytes
 
 
-@dataclass(slots=True)
+@dataclass
 class History:
     """What a task has sent and was told, as a digest. A poll is a round: everything between two waits."""
 
@@ -147,15 +147,11 @@ class History:
         return False
 
     def copy(self) -> History:
-        return replace(
-            self,
-            round=self.round.copy(),
-            kind=self.kind.copy(),
-            rounds=self.rounds.copy(),
-            sent=self.sent.copy(),
-            last_sent=self.last_sent.copy(),
-            looks=self.looks.copy(),
-        )
+        twin = History.__new__(History)  # at each decision: `replace` takes 1.7 times as long
+        vars(twin).update(vars(self))
+        twin.round, twin.kind, twin.rounds = self.round.copy(), self.kind.copy(), self.rounds.copy()
+        twin.sent, twin.last_sent, twin.looks = self.sent.copy(), self.last_sent.copy(), self.looks.copy()
+        return twin
 
     def key(self, now: int) -> tuple[Any, ...]:
         """All that the thread can know at time `now`."""

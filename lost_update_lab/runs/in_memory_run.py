@@ -13,7 +13,6 @@ nothing else matters. Now and then an in-memory run is executed all the same, an
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TypeVar
 
 from lost_update_lab.memo.events import do
@@ -61,6 +60,11 @@ class InMemoryRun(World):
         task.event, task.heard = segment.event, None
         task.event.stand(self, task)
 
+    def __del__(self) -> None:
+        """Workers and tasks refer to each other, and nobody goes on with them: no collection need find them."""
+        for task in self.tasks:
+            vars(task).clear()
+
     def copy(self) -> InMemoryRun:
         """A copy of the run, from which another schedule can go on."""
         twin = InMemoryRun.__new__(InMemoryRun)
@@ -82,7 +86,7 @@ class InMemoryRun(World):
 
 def _worker(worker: Worker, tasks: dict[object, Task]) -> Worker:
     twin = _shallow(worker)
-    twin.attempt, twin.chance = replace(worker.attempt), worker.chance.copy()
+    twin.attempt, twin.chance = _shallow(worker.attempt), worker.chance.copy()
     twin.tasks = [_task(task, twin, tasks) for task in worker.tasks]
     twin.sessions = {
         name: {session: tasks[task] for session, task in used.items()}

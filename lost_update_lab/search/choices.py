@@ -54,7 +54,8 @@ class Choosing:
         moment = state.moment(world)
         self._note(world, moment)
         key, shape = moment.key, state.shape(world) if world.beyond else b""
-        again = any(branch.key == key for branch in self.path)
+        seen = key in self.expanded or key in self.passed
+        again = seen and any(branch.key == key for branch in self.path)
         if (world.collapsed and again) or (shape and any(branch.shape == shape for branch in self.path)):
             return self._straight(world, transitions, key, shape)
         if key in self.expanded:

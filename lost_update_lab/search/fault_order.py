@@ -65,10 +65,12 @@ class FaultOrder:
     def put_off(self, path: list[Branch]) -> None:
         """Put off all faults that may come at the last decision of this path."""
         last = path[-1]
-        for place, transition in enumerate(last.transitions):
-            if transition.cost:
-                then = tuple(sorted([*self.faults, *[faults.fault_of(transition)] * transition.cost]))
-                self._new.append((then, [*self._leading_to(path), replace(last, taken=place, last=place)]))
+        costly = [place for place, transition in enumerate(last.transitions) if transition.cost]
+        leading = list(self._leading_to(path)) if costly else []
+        for place in costly:
+            transition = last.transitions[place]
+            then = tuple(sorted([*self.faults, *[faults.fault_of(transition)] * transition.cost]))
+            self._new.append((then, [*leading, replace(last, taken=place, last=place)]))
 
     def _leading_to(self, path: list[Branch]) -> Iterator[Branch]:
         """The decisions before the last one, as they are taken now. (Paths that begin alike share them.)"""

@@ -87,6 +87,7 @@ def _shadow(found: re.Match[str]) -> str:
     return f'explorer."{word}"(){rounded}'
 
 
+@lru_cache(maxsize=1 << 12)
 def beyond(text: str) -> str:
     """What in this command goes by the server's own clock, and by no other. "": nothing."""
     found = _BEYOND.search(text)

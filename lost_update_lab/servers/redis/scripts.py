@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from importlib.resources import files
 
 from lost_update_lab.model.bounds import EPOCH
@@ -58,10 +59,16 @@ def script_of(words: Sequence[bytes]) -> bytes | None:
     return _texts.get(words[1].lower()) if name in (b"EVALSHA", b"EVALSHA_RO") else None
 
 
-def called(script: bytes) -> set[bytes] | None:
+@lru_cache(maxsize=1 << 10)
+def called(script: bytes) -> frozenset[bytes] | None:
     """The commands that a script calls. None: the script computes their names."""
     found = _CALLED.findall(script)
-    return {name.upper() for name in found} if len(found) == len(_CALL.findall(script)) else None
+    return frozenset(map(bytes.upper, found)) if len(found) == len(_CALL.findall(script)) else None
+
+
+@lru_cache(maxsize=1 << 10)
+def _may_ask(script: bytes) -> bool:
+    return bool(_ASKS.search(script)) or called(script) is None
 
 
 def time_of_day(now: int) -> tuple[int, int]:
@@ -78,7 +85,7 @@ def _clock(now: int) -> int:
 def _before(script: bytes, now: int, left: Mapping[str, int], serial: int) -> bytes:
     """The script as it is sent. If it does not ask for the time, this text never changes."""
     first = found[0] if (found := _SHEBANG.match(script)) else b""
-    asks = _ASKS.search(script) or called(script) is None
+    asks = _may_ask(script)
     seconds, micros = time_of_day(now) if asks else (0, 0)
     table = ", ".join(f"[{_quoted(key)}] = {each}" for key, each in sorted(left.items()) if asks)
     told = f"{{{table}}}, '{seconds}', '{micros}', {serial % SERIALS}) local server = redis "
