@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.db import models
 from django.utils import timezone
 
 from ledger.models.book import Book
 from ledger.reconcile import Books
+
+
+def _sum() -> models.DecimalField[Any, Any]:
+    """A sum over a book's accounts, in minor units. Each balance is a BIGINT, so their sum may be none."""
+    return models.DecimalField(max_digits=30, decimal_places=0, help_text="minor units")
 
 
 class Reconciliation(models.Model):
@@ -17,9 +24,9 @@ class Reconciliation(models.Model):
     )
     state = models.CharField(max_length=20, help_text="see Books.state")
     entries = models.BigIntegerField()
-    expected = models.BigIntegerField(help_text="minor units")
-    final = models.BigIntegerField(help_text="minor units")
-    lost_amount = models.BigIntegerField(help_text="minor units")
+    expected = _sum()
+    final = _sum()
+    lost_amount = _sum()
     at = models.DateTimeField()
 
     def __str__(self) -> str:

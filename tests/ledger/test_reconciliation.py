@@ -175,3 +175,11 @@ def test_a_reader_that_gives_up_leaves_the_connection_usable():
     assert next(rows).amount == 1
     del rows
     assert books_of(book).final == 103
+
+
+def test_the_balances_of_a_book_may_add_up_to_more_than_a_bigint() -> None:
+    most = 2**63 - 1
+    book = open_book("select-for-update", [("A1", most, None), ("A2", most, None)], values={"think": [0, 0]})
+    assert books_of(book).final == 2 * most
+    book.refresh_from_db()
+    assert (book.reconciliation.final, book.reconciliation.lost_amount) == (2 * most, 0)

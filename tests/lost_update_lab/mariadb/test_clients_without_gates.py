@@ -35,7 +35,9 @@ async def connect(path):
 
 @pytest.fixture
 def imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], Any]]:
-    """Imports a module of `tmp_path`, and forgets it."""
+    """Imports a module of `tmp_path`, and forgets it. PyMySQL stands in for mysqlclient where Django uses it."""
+    for each in [name for name in sys.modules if name.partition(".")[0] == "MySQLdb"]:
+        monkeypatch.delitem(sys.modules, each)
     before = set(sys.modules)
     monkeypatch.syspath_prepend(tmp_path)
     yield importlib.import_module
