@@ -196,9 +196,17 @@ def store(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="session")
-def scenario_urls(explorer_urls: tuple[str, str]) -> tuple[str, str]:
+def scenario_servers(explorer_urls: tuple[str, str]) -> tuple[str, str]:
     """The same servers, and a database in which only scenarios make their tables."""
     database, redis_url = explorer_urls
     with psycopg.connect(database, autocommit=True) as link:
         link.execute("CREATE DATABASE scenarios")
     return database.replace("/lab?", "/scenarios?"), redis_url
+
+
+@pytest.fixture
+def scenario_urls(scenario_servers: tuple[str, str]) -> tuple[str, str]:
+    """The same, with an empty Valkey: searches of other tests leave the keys of their locks there."""
+    with redis.Redis.from_url(scenario_servers[1]) as keys:
+        keys.flushdb()
+    return scenario_servers

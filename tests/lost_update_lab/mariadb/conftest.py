@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any
 
 import pytest
-import redis
 
 from lost_update_lab import Result
 from lost_update_lab import explore as public
@@ -62,6 +61,4 @@ def address(explored_mariadb: mariadb.MariaDB) -> Iterator[str]:
 
 @pytest.fixture
 def trial(address: str, scenario_urls: tuple[str, str]) -> Trial:
-    with redis.Redis.from_url(scenario_urls[1]) as keys:
-        keys.flushdb()  # searches of other tests leave keys there
     return partial(public, database=address, redis=scenario_urls[1], setup=shop.open_shop)
