@@ -17,7 +17,7 @@ class BackgroundWorker(Server):
     """`manage.py procrastinate worker`: imports, and the scheduled scan."""
 
     name = "worker"
-    stop_timeout = 60.0  # the chunk of an import that is under way ends first, on a busy machine after half a minute
+    stop_timeout = 60.0  # the chunk of an import that is under way ends first
 
     def __init__(self, data: Path | str | None = None, *, number: int = 1) -> None:
         super().__init__(data)
