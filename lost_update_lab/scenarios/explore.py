@@ -206,7 +206,7 @@ def _keys(servers: Servers) -> object:
 @contextmanager
 def _keys_as_found(servers: Servers) -> Iterator[None]:
     """At the end, Redis holds what it held before."""
-    keys = RedisSnapshot(servers.redis) if servers.redis else None
+    keys = RedisSnapshot(servers.redis, virtual=False) if servers.redis else None
     try:
         yield
     finally:

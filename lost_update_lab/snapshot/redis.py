@@ -12,9 +12,13 @@ from lost_update_lab.model.coded_lease import coded
 
 
 class RedisSnapshot:
-    """The database of `url` as it is now. A schedule's changes are undone in one round trip."""
+    """The database of `url` as it is now. A schedule's changes are undone in one round trip.
 
-    def __init__(self, url: str) -> None:
+    `virtual`: a restored lease is one of a search, which the server's own clock never ends. Otherwise the server ends
+    it, after the time that it has left now.
+    """
+
+    def __init__(self, url: str, *, virtual: bool = True) -> None:
         self.client: Any = redis.Redis.from_url(url, retry=Retry(NoBackoff(), 0), protocol=2)
         pool: Any = self.client.connection_pool
         self._connection = pool.get_connection()
@@ -25,8 +29,7 @@ class RedisSnapshot:
             value, left = self._ask("DUMP", key), self._ask("PTTL", key)
             if value is not None:
                 self.left[key] = left
-                # in whole seconds, so that each schedule begins with the same lease, however long the setup took
-                commands.append(("RESTORE", key, coded(-(-left // 1000) * 1000) if left > 0 else 0, value))
+                commands.append(("RESTORE", key, _lease(left, virtual), value))
         self._packed: Any = self._connection.pack_commands(commands)
         self._count = len(commands)
 
@@ -50,3 +53,11 @@ class RedisSnapshot:
     def close(self) -> None:
         self._connection.disconnect()
         self.client.close()
+
+
+def _lease(left: int, virtual: bool) -> int:
+    """What RESTORE is told of a lease that has `left` ms left; 0: no lease. A virtual one is of whole seconds, so that
+    each schedule begins with the same, however long the setup took."""
+    if left <= 0:
+        return 0
+    return coded(-(-left // 1000) * 1000) if virtual else left

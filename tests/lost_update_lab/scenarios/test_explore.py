@@ -9,6 +9,7 @@ from typing import Any
 
 import psycopg
 import pytest
+import redis
 
 from lost_update_lab import Result, worker
 from lost_update_lab.invariants import balance_conserved, never_below, succeeded, unique
@@ -164,6 +165,16 @@ def test_a_table_that_was_there_is_left_as_it_was_whatever_its_columns_are_calle
             assert connection.execute("SELECT * FROM place").fetchall() == [(1, 0, True)]
         finally:
             connection.execute("DROP TABLE place")
+
+
+def test_a_lease_that_was_there_before_is_left_to_the_server(
+    trial: Trial, scenario_urls: tuple[str, str]
+) -> None:
+    """It was left with the lease of a search once: of 35 years."""
+    with redis.Redis.from_url(scenario_urls[1]) as keys:
+        keys.set("held", 1, px=60_000)
+        assert trial([(add_once, "k"), (add_once, "k")]).verdict == "violated"
+        assert 0 < keys.pttl("held") <= 60_000
 
 
 def test_a_setup_that_recreates_a_table(trial: Trial) -> None:
