@@ -100,7 +100,7 @@ def replay(job: Job) -> dict[str, Any]:
                 found = again if again["reproduced"] else found
             if (
                 found["reproduced"] or own_tables() == there
-            ):  # else the search had a table that was made meanwhile
+            ):  # else the search had a table that was made later
                 return found
     return found
 

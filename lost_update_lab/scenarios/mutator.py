@@ -107,9 +107,8 @@ class Mutator:
 
         execute: Any = Cursor.execute
         begin: Any = Connection.begin
-        apart = WeakSet[
-            Any
-        ]()  # connections in which each command is a transaction, until their program ends it
+        #: connections in which each command is a transaction, until their program ends it
+        apart: WeakSet[Any] = WeakSet()
 
         def executed(cursor: Any, query: Any, args: Any = None) -> Any:
             def run(cur: Any, text: Any, given: Any = args) -> Any:

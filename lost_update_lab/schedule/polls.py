@@ -45,7 +45,5 @@ def close(world: World, task: Task, seconds: float | None) -> None:
             not task.beside and not task.history.attempts
         ):  # endless renewals are no progress for the main thread
             world.progress_at = world.now
-    elif (
-        task.vain_since is None and world.full and seconds is not None
-    ):  # else it is no poll: only its key ends it
+    elif task.vain_since is None and world.full and seconds is not None:  # without a time-out it is no poll
         task.vain_since = world.now

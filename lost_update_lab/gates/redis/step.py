@@ -211,9 +211,8 @@ def _in_virtual_time(world: World, gated: Gated, op: Op, reply: Any) -> Any:
     if name == b"EXEC" and isinstance(reply, list) and len(reply) == len(gated.batch):
         return [_in_virtual_time(world, gated, *each) for each in zip(gated.batch, reply, strict=True)]
     if isinstance(reply, int) and name in TELLS:
-        return left(
-            op.text, reply, gated.server.leases(), gated.server.now
-        )  # where leases stand, so does this
+        # by the server's time: where leases stand, so does this
+        return left(op.text, reply, gated.server.leases(), gated.server.now)
     if name == b"XPENDING" and isinstance(reply, list):
         return gated.server.pending(reply, world.now)
     if name == b"TIME" and isinstance(reply, list):

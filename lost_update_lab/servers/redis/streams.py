@@ -55,8 +55,8 @@ def least_idle(words: Sequence[bytes]) -> int | None:
 def asked(words: Sequence[bytes], clock: int, real: int, day: int) -> Sequence[bytes]:
     """What to send in place of such a command. `clock`: ms since the start; `real`: the server's own, in ms; `day`: the
     time of day at the start."""
-    name, changed, least = words[0].upper(), list(words), least_idle(words)
-    if least and (name != b"XPENDING" or words[3].upper() == b"IDLE"):
+    name, changed = words[0].upper(), list(words)
+    if least := least_idle(words):
         changed[4] = b"%d" % max(1, real - since(clock - least))
     for at in range(5, len(words) - 1) if name == b"XCLAIM" else ():
         if (word := words[at].upper()) in (b"IDLE", b"TIME"):

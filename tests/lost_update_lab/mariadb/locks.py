@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any
 
 from redis.exceptions import LockError
+
+from tests.lost_update_lab.command.trials import get_then_set
 
 
 @contextmanager
@@ -16,15 +17,6 @@ def named(name: str, *, sql: Any) -> Iterator[None]:
         cursor.execute("SELECT GET_LOCK(%s, -1)", [name])
         yield
         cursor.execute("SELECT RELEASE_LOCK(%s)", [name])
-
-
-@contextmanager
-def get_then_set(name: str, *, redis: Any) -> Iterator[None]:
-    while redis.get(name):
-        time.sleep(1)
-    redis.set(name, 1)
-    yield
-    redis.delete(name)
 
 
 @asynccontextmanager
@@ -40,3 +32,6 @@ async def leased_asyncio(name: str, *, redis: Any) -> AsyncIterator[None]:
 async def named_asyncio(name: str, *, sql: Any) -> AsyncIterator[None]:
     await sql.execute("SELECT GET_LOCK(%s, -1)", [name])
     yield
+
+
+__all__ = ["get_then_set", "leased_asyncio", "named", "named_asyncio"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -144,10 +145,17 @@ def test_an_address_is_read(url: str, given: dict[str, Any]) -> None:
 def test_a_django_project_on_mariadb(explored_mariadb: MariaDB) -> None:
     with explored_mariadb.connect(autocommit=True) as connection, connection.cursor() as cursor:
         cursor.execute("CREATE DATABASE wallet_test")
+        options = {"unix_socket": str(explored_mariadb.socket), "ssl_disabled": True}
+        where = {
+            "ENGINE": "django.db.backends.mysql",
+            "NAME": "wallet_test",
+            "USER": "lab",
+            "OPTIONS": options,
+        }
         try:
             done = subprocess.run(
                 [sys.executable, str(WALLET)],
-                env={**os.environ, "MARIADB_SOCKET": str(explored_mariadb.socket), "PYTHONPATH": str(ROOT)},
+                env={**os.environ, "WALLET_DATABASE": json.dumps(where), "PYTHONPATH": str(ROOT)},
                 capture_output=True,
                 text=True,
                 check=False,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -16,7 +17,8 @@ PROJECT = Path(__file__).with_name("django_async.py")
 
 def test_the_asynchronous_orm(scenario_urls: tuple[str, str]) -> None:
     given = conninfo_to_dict(scenario_urls[0])
-    of = {"PGDATABASE": given["dbname"], "PGUSER": given["user"], "PGHOST": given["host"]}
+    where = {"ENGINE": "django.db.backends.postgresql", "NAME": given["dbname"]}
+    of = {"WALLET_DATABASE": json.dumps({**where, "USER": given["user"], "HOST": given["host"]})}
     done = subprocess.run(
         [sys.executable, str(PROJECT)],
         env={**os.environ, **of, "REDIS_URL": scenario_urls[1], "PYTHONPATH": str(ROOT)},
