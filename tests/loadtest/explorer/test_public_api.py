@@ -123,7 +123,7 @@ def named(result: Result) -> dict[Hazard, str]:
 )
 def test_under_each_hazard_both_come_to_the_same(lanes: Lanes, strategy: str, faults: int) -> None:
     lab, library = by_the_lab(lanes, strategy, faults), by_the_library(strategy, faults)
-    assert (lab.exhausted, library.exhausted) == (True, True)
+    assert (lab.exhausted, library.exhausted) == (True, True), library
     theirs, ours = named(library), hazards(lab)
     # the library sees the ledger write down times; the lab has said that nothing comes of it (explorer/clients.py)
     assert theirs.keys() - ours.keys() <= {Hazard.CLOCK_JUMP}
@@ -142,4 +142,5 @@ def test_under_each_hazard_both_come_to_the_same(lanes: Lanes, strategy: str, fa
 )
 def test_without_an_invariant_the_library_says_the_same(strategy: str, faults: int, verdict: str) -> None:
     """`ledger_entry.seq` comes from a sequence: who draws second, or after a rollback, gets another number."""
-    assert by_the_library(strategy, faults, invariant=False).verdict == verdict
+    result = by_the_library(strategy, faults, invariant=False)
+    assert result.verdict == verdict, result
