@@ -326,7 +326,10 @@ def wait_until(ask: Callable[[], Any], seconds: float = 200) -> Any:
 
 
 @pytest.mark.usefixtures("committed_db")
-@pytest.mark.parametrize(("name", "queue"), [("worker", "imports"), ("scan", "scan"), ("swarm", "swarms")])
+@pytest.mark.parametrize(
+    ("name", "queue"),
+    [("worker", "imports"), ("swarm", "swarms"), pytest.param("scan", "scan", marks=pytest.mark.deep)],
+)
 def test_the_background_services_of_compose_work_on_their_queue(
     name: str, queue: str, tmp_path: Path
 ) -> None:

@@ -6,9 +6,12 @@ import dis
 import warnings
 from collections.abc import Iterator, Sequence
 from functools import cache
-from importlib.metadata import version
+from importlib.metadata import version as read_version
 from types import CodeType
 from typing import Any, NamedTuple
+
+#: each exploration asks, and it is read from a file
+version = cache(read_version)
 
 
 class Names(NamedTuple):

@@ -93,6 +93,7 @@ def test_nor_where_something_else_than_time_has_ended_it(
     assert explore(LEFT_FOR_EVER, faults=1).decided == set()
 
 
+@pytest.mark.deep
 def test_what_nobody_claims_is_left_at_the_first_schedule_that_loses_money(
     harness: Callable[..., Any],
 ) -> None:

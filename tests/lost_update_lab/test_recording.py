@@ -68,7 +68,7 @@ def told(result: SearchResult) -> tuple[Any, ...]:
         pytest.param(bank.opposite_order, CRASH, marks=pytest.mark.deep),
         pytest.param(bank.optimistic, frozenset({Fault.LOST_REPLY}), marks=pytest.mark.deep),
         (bank.locked_by(naive), frozenset({Fault.FAILOVER})),
-        (bank.locked_by(token), frozenset({Fault.PAUSE})),
+        pytest.param(bank.locked_by(token), frozenset({Fault.PAUSE}), marks=pytest.mark.deep),
         (bank.locked_by(mended), frozenset({Fault.RENEWAL_DIES})),
     ],
 )

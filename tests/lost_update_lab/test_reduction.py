@@ -40,7 +40,7 @@ def told(result: SearchResult) -> tuple[Any, ...]:
         pytest.param(in_a_transaction, {"faults": 1, "kinds": CRASH}, marks=pytest.mark.deep),
         pytest.param(bank.optimistic, {"faults": 1, "kinds": CRASH}, marks=pytest.mark.deep),
         (bank.opposite_order, {"faults": 1, "kinds": CRASH}),
-        (bank.locked_by(naive), {"faults": 1, "kinds": CRASH}),
+        pytest.param(bank.locked_by(naive), {"faults": 1, "kinds": CRASH}, marks=pytest.mark.deep),
         (bank.no_lock, {"workers": 3}),
     ],
 )

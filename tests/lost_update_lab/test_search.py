@@ -138,6 +138,7 @@ def test_setnx_and_a_crash_stall_everyone(explore: Explore) -> None:
     assert (result.worst, result.exhausted) == ("stalled", True)
 
 
+@pytest.mark.deep
 def test_token_lock_and_a_pause_lose(explore: Explore) -> None:
     assert explore(bank.locked_by(token)).worst == UNBROKEN
     result = explore(bank.locked_by(token), faults=1, kinds=frozenset({Fault.PAUSE}))

@@ -153,7 +153,7 @@ def fails(_):
     raise OSError("no room")
 
 
-@pytest.mark.parametrize("who", ["fair-lock", "token"])
+@pytest.mark.parametrize("who", ["fair-lock", pytest.param("token", marks=pytest.mark.deep)])
 def test_a_contender_that_fails_has_a_reason_and_ends_no_run(who, monkeypatch):
     """Also when it is the one that all others are compared with."""
     broken = [replace(each, make=fails) if each.name == who else each for each in UNCONTENDED]

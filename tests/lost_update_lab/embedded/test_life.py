@@ -20,7 +20,9 @@ def test_the_session_servers_answer(redis_client):
         assert connection.info.server_version // 10000 == 18
 
 
-@pytest.mark.parametrize("end", ["stop", "kill", "stop_immediately"])
+@pytest.mark.parametrize(
+    "end", ["kill", *(pytest.param(each, marks=pytest.mark.deep) for each in ("stop", "stop_immediately"))]
+)
 def test_postgres_keeps_a_commit_over(end, postgres_server):
     server = postgres_server()
     with server.connect() as connection:

@@ -43,7 +43,7 @@ async def count_async(work: float) -> None:
     [
         pytest.param(0, {"crashes": 1}, "kept", id="crash"),
         pytest.param(4, {}, "kept", id="shorter than the lease", marks=pytest.mark.deep),
-        pytest.param(6, {}, "violated", id="longer than the lease"),
+        pytest.param(6, {}, "violated", id="longer than the lease", marks=pytest.mark.deep),
         pytest.param(0, {"pauses": 1}, "violated", id="pause", marks=pytest.mark.deep),
     ],
 )

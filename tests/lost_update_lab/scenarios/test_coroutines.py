@@ -138,7 +138,11 @@ def by_a_client(path: str) -> bool:
 
 @pytest.mark.parametrize(
     ("path", "verdict"),
-    [("take", "violated"), ("take_locked", "kept"), ("take_in_a_thread", "violated")],
+    [
+        ("take", "violated"),
+        ("take_locked", "kept"),
+        pytest.param("take_in_a_thread", "violated", marks=pytest.mark.deep),
+    ],
 )
 def test_a_client_with_an_event_loop_in_another_thread(trial: Trial, path: str, verdict: str) -> None:
     """FastAPI's own. Its thread waits without a time-out for the loop's, several times in a row: that is no poll."""

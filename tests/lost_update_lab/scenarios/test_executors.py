@@ -43,7 +43,15 @@ async def in_an_executor(at_once: bool) -> None:
 
 
 @pytest.mark.parametrize(("at_once", "verdict"), [(False, "violated"), (True, "kept")])
-@pytest.mark.parametrize("call", [to_a_thread, in_an_executor, by_a_pool, by_a_pool_of_the_process])
+@pytest.mark.parametrize(
+    "call",
+    [
+        to_a_thread,
+        pytest.param(in_an_executor, marks=pytest.mark.deep),
+        pytest.param(by_a_pool, marks=pytest.mark.deep),
+        by_a_pool_of_the_process,
+    ],
+)
 def test_two_workers(trial: Trial, call: Any, at_once: bool, verdict: str) -> None:
     result = trial([(call, at_once), (call, at_once)])
     assert (result.verdict, result.exhausted) == (verdict, True), str(result)

@@ -112,7 +112,11 @@ async def count_twice(how: str) -> int:
 
 @pytest.mark.parametrize(
     ("how", "verdict"),
-    [("as it is", "violated"), ("a lock of asyncio", "kept"), ("a sleep", "violated")],
+    [
+        ("as it is", "violated"),
+        ("a lock of asyncio", "kept"),
+        pytest.param("a sleep", "violated", marks=pytest.mark.deep),
+    ],
 )
 def test_what_two_tasks_share(trial: Trial, how: str, verdict: str) -> None:
     result = trial([(count_twice, how)], invariant=(lambda found: found == 2, "an increment is lost"))
