@@ -38,7 +38,7 @@ _CONNECTION = (
     "wait",
     "connect",
     BEGIN,
-    "_start_query",
+    "_exec_command",
     "_pipeline",
     "_closed",
     "_num_transactions",
@@ -85,9 +85,9 @@ def begin_command(connection: Any) -> bytes:
     return bytes(connection._get_tx_start_command())
 
 
-def begin(connection: Any) -> Any:
+def command(connection: Any, text: bytes) -> Any:
     """The generator that sends this text."""
-    return connection._start_query()
+    return connection._exec_command(text)
 
 
 def is_outermost(block: Any) -> bool:

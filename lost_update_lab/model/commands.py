@@ -16,7 +16,7 @@ class Op:
 
     `identity`: the exact command, to tell states apart; `text`: for people. `local`: no other worker can see it or
     be seen by it (BEGIN, SAVEPOINT). `reads`: it certainly changes nothing on its server. `timed`: its answer, or what
-    it writes, depends on the server's clock.
+    it writes, depends on the server's clock. `alone`: it is a transaction by itself, which begins when it is sent.
     """
 
     server: str
@@ -25,6 +25,7 @@ class Op:
     local: bool = False
     reads: bool = False
     timed: bool = False
+    alone: bool = False
 
 
 #: a coroutine's command is answered, and it has not heard the reply: it may now, or after another of its event loop

@@ -28,9 +28,12 @@ class Clock:
     def shows(self) -> int:
         return self.now + self.ahead
 
-    def sends(self, who: Who) -> None:
+    def sends(self, who: Who, alone: bool = False) -> None:
+        """`alone`: the transaction begins with this command."""
         if self.decides:
             self._sent = {**self._sent, who: self.shows}
+        if self.decides and alone:
+            self._began = {**self._began, who: self.shows}
 
     def has_answered(self, who: Who, inside: bool) -> None:
         """`inside`: the session is inside a transaction now."""

@@ -65,6 +65,7 @@ REASONS = {
     "waits for a socket, of a client that has no gate": "GATE_IT",
     "one connection {what} is used by two workers": "OF_ITS_OWN",
     "an operation uses memory that processes share": "IN_A_SERVER",
+    "which protects nothing from another machine": "ON_A_SERVER",
     "it talks to …, and the explorer was given no server there": "THE_SERVERS",
 }
 

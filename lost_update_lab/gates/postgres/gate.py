@@ -131,24 +131,44 @@ def _sent(
     if op.timed or seconds is not None:
         server.shadow()
         gen, given = driver.asked_again(gen, given, virtual(text_of(given)))
-    if kind in (driver.EXECUTE, driver.STATEMENT) and idle and not connection.autocommit:
-        text = driver.begin_command(connection)
-        begins = SqlCommand(
-            name, Op(NAME, text.decode(), text, local=True, reads=True), connection.isolation_level
+    alone = op.alone = idle and connection.autocommit and not op.reads and op.text in server.compound
+    if kind in (driver.EXECUTE, driver.STATEMENT) and idle and (alone or not connection.autocommit):
+        yield from _begins(
+            run, task, connection, name, b"BEGIN" if alone else driver.begin_command(connection)
         )
-        begins.begins, begins.send = True, sending(text)
-        run.arrives(task, begins)
-        yield from begin(run, task, connection, begins.op, driver.begin(connection))
     if seconds is not None:
         gen, given = yield from _sleep(run, task, connection, gen, given, seconds)
     tells = hasattr(source, "pgresult")
     event = run.arrives(task, SqlCommand(name, op, connection.isolation_level, tells=tells))
     result = (lambda: getattr(source, "pgresult", None)) if tells else None
     try:
-        return (yield from execute(run, task, connection, op, gen, result))
+        found = yield from execute(run, task, connection, op, gen, result)
+    except psycopg.Error:
+        if alone and not connection.closed:
+            yield from _ends(run, task, connection, name, "ROLLBACK")
+        raise
     finally:
         if run.recorder:
             event.send = event.send or how_to_send(connection, op, kind, given)
+    if alone:
+        yield from _ends(run, task, connection, name, "COMMIT")
+    return found
+
+
+def _begins(run: Run, task: Task, connection: Any, name: tuple[int, int], text: bytes) -> Standing:
+    """Begin a transaction, as psycopg does before its first command."""
+    op = Op(NAME, text.decode(), text, local=True, reads=True)
+    begins = SqlCommand(name, op, connection.isolation_level, begins=True, send=sending(text))
+    run.arrives(task, begins)
+    yield from begin(run, task, connection, op, driver.command(connection, text))
+
+
+def _ends(run: Run, task: Task, connection: Any, name: tuple[int, int], text: str) -> Standing:
+    """End the transaction that a command is by itself. After an error nobody can come in between."""
+    undone = text == "ROLLBACK"
+    op = Op(NAME, text, text.encode(), local=undone, reads=undone)
+    run.arrives(task, SqlCommand(name, op, connection.isolation_level, send=sending(op.identity)))
+    yield from execute(run, task, connection, op, driver.command(connection, op.identity), None)
 
 
 def _sleep(

@@ -272,7 +272,7 @@ def _ask(world: World, connection: Any, op: Op, begins: bool = False, tells: boo
     server = world.servers[NAME]
     assert isinstance(server, PostgresServer)
     connection.explorer_asked, connection.explorer_found = None, b""
-    server.clock.sends(connection.explorer_who)
+    server.clock.sends(connection.explorer_who, op.alone)
     if world.learns and not (op.reads or op.text in ENDS) and server.writes_unseen(op.text):
         server.answers.close()
     if world.learns:

@@ -126,7 +126,7 @@ class MemoisedPostgres(MemoisedServer):
         before = self.session(who)
         how = GOES_ON if before.waits else (before.isolation, before.cut, *how)
         if not before.waits:
-            self.clock.sends(who)
+            self.clock.sends(who, op.alone)
         op = self.clock.asked(op, who)
         counts, strict = self.answers.counts(op), self.answers.strict
         asked = self.way.question(self.everything, who, op, before.isolation, strict, counts, *how)

@@ -19,6 +19,7 @@ from lost_update_lab.servers.clock import Clock
 from lost_update_lab.servers.deadlines import Ends
 from lost_update_lab.servers.postgres import deadlines, limits
 from lost_update_lab.servers.postgres.bypass import BypassDetector
+from lost_update_lab.servers.postgres.compound import CALLED, Compound
 from lost_update_lab.servers.postgres.locks import BLOCKERS, HELD, Line, array, edges, holds, in_circle, wrote
 from lost_update_lab.servers.postgres.memoised import Answers, MemoisedPostgres, asks_for_more
 from lost_update_lab.servers.postgres.shadows import SET_CLOCK, SHADOWS, told
@@ -48,7 +49,12 @@ class PostgresServer(Plain):
         self.admin: psycopg.Connection[Any] = psycopg.connect(url, autocommit=True)
         questions = {b"contents": contents_sql, b"blockers": BLOCKERS, b"held": HELD}
         questions |= {b"sources": SOURCES, b"defaults": DEFAULTS}
-        questions |= {b"relations": RELATIONS, b"functions": FUNCTIONS, b"counting": COUNTING}
+        questions |= {
+            b"relations": RELATIONS,
+            b"functions": FUNCTIONS,
+            b"counting": COUNTING,
+            b"called": CALLED,
+        }
         questions |= {b"look_at_all": LOOK_AT_ALL} if counted else {}
         for name, query in questions.items():
             if message := self.admin.pgconn.prepare(name, query.encode()).error_message:
@@ -65,6 +71,8 @@ class PostgresServer(Plain):
         self.learns = False
         self.answers, self.way = Answers(), Way()
         self._hidden = Hidden(self.ask, " ".join(counted) or contents_sql)
+        #: commands that read and write
+        self.compound = Compound(self.ask)
 
     def ask(self, name: bytes, *values: bytes) -> list[tuple[bytes | None, ...]]:
         """One round trip beside the gates: a prepared query, with its rows as text."""

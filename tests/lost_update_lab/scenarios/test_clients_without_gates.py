@@ -142,6 +142,33 @@ def test_memory_that_processes_share(trial: Trial, shares: Callable[[], None]) -
         trial([operation, operation], setup=one_voucher)
 
 
+def by_with(lock: Any) -> None:
+    with lock:
+        pass
+
+
+def without_waiting(lock: Any) -> None:
+    """It never waits, so nothing else would show that it excludes the other worker here."""
+    if lock.acquire(block=False):
+        lock.release()
+
+
+@pytest.mark.parametrize("takes", [by_with, without_waiting])
+@pytest.mark.parametrize("kind", ["Lock", "RLock", "BoundedSemaphore", "Condition"])
+def test_a_lock_that_processes_share(trial: Trial, kind: str, takes: Callable[[Any], None]) -> None:
+    lock = getattr(multiprocessing, kind)()
+
+    def operation(sql: Any) -> str:
+        takes(lock)
+        return redeem_locked("XMAS", 1, sql)
+
+    told = rf"multiprocessing's {kind}\), which protects nothing from another machine.*or in Redis"
+    if kind == "Condition" and takes is by_with:
+        told = told.replace("Condition", "RLock")  # that of the condition
+    with pytest.raises(Mistake, match=told):
+        trial([operation, operation], setup=one_voucher)
+
+
 def test_a_datagram(trial: Trial) -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as here:
         here.bind(("127.0.0.1", 0))

@@ -1,0 +1,115 @@
+"""A command that reads and writes is explored as the transaction that it is, also where it is sent outside of one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+import pytest
+
+from lost_update_lab import Result, worker
+from lost_update_lab.scenarios.result import KEPT
+from lost_update_lab.subject.operations import VIOLATED
+
+Trial = Callable[..., Result]
+SCHEMA = """
+CREATE TABLE job (id int PRIMARY KEY, owner text);
+INSERT INTO job VALUES (1, NULL);
+CREATE TABLE seat (id serial PRIMARY KEY, number int NOT NULL, who text NOT NULL);
+CREATE TABLE ticket (who text PRIMARY KEY);
+CREATE FUNCTION claim(me text) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN
+    PERFORM 1 FROM job WHERE id = 1 AND owner IS NULL {locks};
+    IF NOT FOUND THEN RETURN false; END IF;
+    UPDATE job SET owner = me WHERE id = 1;
+    RETURN true;
+END $$;
+CREATE FUNCTION one_ticket() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    {waits}
+    IF EXISTS (SELECT FROM ticket) THEN RAISE EXCEPTION 'sold out'; END IF;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER one_ticket BEFORE INSERT ON ticket FOR EACH ROW EXECUTE FUNCTION one_ticket();
+"""
+DROPPED = "DROP FUNCTION IF EXISTS claim, one_ticket CASCADE; DROP TABLE IF EXISTS job, seat, ticket;"
+
+
+def opened(locks: str = "", waits: str = "") -> Callable[[], None]:
+    def setup() -> None:
+        with psycopg.connect(os.environ["DATABASE_URL"]) as connection:
+            connection.execute(DROPPED + SCHEMA.format(locks=locks, waits=waits))
+
+    return setup
+
+
+CLAIM = "UPDATE job SET owner = %s WHERE id = (SELECT id FROM job WHERE owner IS NULL LIMIT 1{}) RETURNING id"
+BOOK = "INSERT INTO seat (number, who) SELECT 7, %s WHERE NOT EXISTS (SELECT FROM seat WHERE number = 7) RETURNING id"
+LOCKED = (
+    "WITH free AS (SELECT id FROM job WHERE owner IS NULL{}) "
+    "UPDATE job SET owner = %s FROM free WHERE job.id = free.id"
+)
+
+
+def sent(query: str) -> Callable[[str, Any], bool]:
+    """In autocommit, as the connection that is handed in is."""
+
+    def operation(who: str, sql: Any) -> bool:
+        try:
+            return bool(sql.execute(query, [who]).rowcount)
+        except psycopg.errors.RaiseException:
+            return False
+
+    return operation
+
+
+def both(operation: Callable[..., Any]) -> list[Any]:
+    return [worker("Ann", operation, "Ann"), worker("Bob", operation, "Bob")]
+
+
+def one_got_it(ann: object, bob: object) -> bool:
+    return [ann, bob].count(True) <= 1
+
+
+@pytest.mark.parametrize(
+    ("query", "word"),
+    [
+        (CLAIM.format(""), VIOLATED),
+        (CLAIM.format(" FOR UPDATE SKIP LOCKED"), KEPT),
+        (LOCKED.format(""), VIOLATED),
+        (LOCKED.format(" FOR UPDATE SKIP LOCKED"), KEPT),
+        (BOOK, VIOLATED),
+        ("INSERT INTO ticket VALUES (%s)", VIOLATED),
+        ("UPDATE job SET owner = %s WHERE id = 1 AND owner IS NULL", KEPT),
+    ],
+)
+def test_two_at_once_in_one_command(trial: Trial, query: str, word: str) -> None:
+    result = trial(both(sent(query)), setup=opened(), invariant=one_got_it, crashes=1, control=False)
+    assert (result.verdict, result.exhausted) == (word, True)
+
+
+def claimed(who: str, sql: Any) -> bool:
+    return bool(sql.execute("SELECT claim(%s)", [who]).fetchone()[0])
+
+
+@pytest.mark.parametrize(("locks", "word"), [("", VIOLATED), ("FOR UPDATE", KEPT)])
+def test_two_at_once_in_one_call_of_a_function(trial: Trial, locks: str, word: str) -> None:
+    result = trial(both(claimed), setup=opened(locks), invariant=one_got_it, control=False)
+    assert (result.verdict, result.exhausted) == (word, True)
+
+
+def test_a_trigger_that_takes_a_lock_first(trial: Trial) -> None:
+    setup = opened(waits="LOCK TABLE ticket IN SHARE ROW EXCLUSIVE MODE;")
+    result = trial(
+        both(sent("INSERT INTO ticket VALUES (%s)")), setup=setup, invariant=one_got_it, control=False
+    )
+    assert (result.verdict, result.exhausted) == (KEPT, True)
+
+
+async def claimed_async(who: str) -> bool:
+    async with await psycopg.AsyncConnection.connect(os.environ["DATABASE_URL"], autocommit=True) as sql:
+        return bool((await sql.execute(CLAIM.format(""), [who])).rowcount)
+
+
+def test_in_a_coroutine(trial: Trial) -> None:
+    assert trial(both(claimed_async), setup=opened(), invariant=one_got_it).verdict == VIOLATED
