@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import select
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pymysql
@@ -99,10 +99,17 @@ def hear_out(connection: Any) -> None:
 def look(connection: Any) -> None:
     """Ask whether it is inside a transaction: errors do not say so, and PyMySQL does not read it from rows."""
     if is_open(connection):
-        result, connection._result = connection._result, None
-        send(connection, COMMAND.COM_PING, "")
-        connection._read_ok_packet()
-        connection._result = result
+        with keeps_answer(connection):
+            send(connection, COMMAND.COM_PING, "")
+            connection._read_ok_packet()
+
+
+@contextmanager
+def keeps_answer(connection: Any) -> Iterator[None]:
+    """What is sent meanwhile leaves the last answer as it is."""
+    result, connection._result = connection._result, None
+    yield
+    connection._result = result
 
 
 def begin_again(connection: Any) -> None:

@@ -25,6 +25,8 @@ ITS_OWN_THREADS = "let the worker start the threads that send for it, after its 
 IT_COUNTS = (
     "leave track_counts on, as it is by default: by its counts the explorer knows which tables to look at"
 )
+ONE_BY_ONE = "send the commands of the procedure one by one"
+IN_A_TRANSACTION = "send both commands inside of one transaction"
 BY_EXECUTE = "send these commands one by one, by execute()"
 THE_SERVERS = (
     "let it use the servers that it is handed; another one has to be given to the explorer, with a gate"

@@ -9,7 +9,7 @@ from typing import Any
 
 from lost_update_lab.adapters import pymysql as driver
 from lost_update_lab.model.commands import Op
-from lost_update_lab.model.errors import BY_ANOTHER_CLOCK, BY_EXECUTE, Broken
+from lost_update_lab.model.errors import BY_ANOTHER_CLOCK, BY_EXECUTE, IN_A_TRANSACTION, ONE_BY_ONE, Broken
 from lost_update_lab.servers.mariadb import clock_words, patience
 from lost_update_lab.servers.mariadb.server import NAME
 
@@ -24,7 +24,12 @@ _CALL = re.compile(r"(\b(?!(?:IN|AND|OR|NOT|VALUES|AS|ON|WHERE|FROM|SELECT|BY)\b
 _LITERAL = re.compile(r"'(?:[^'\\]|''|\\.)*'|\"(?:[^\"\\]|\"\"|\\.)*\"", re.DOTALL)
 _SEVERAL = re.compile(r";\s*\S")
 _LOAD = re.compile(r"\s*(?:LOAD|USE|XA|HANDLER)\b", re.IGNORECASE)
-
+#: asks for what the last command has left
+_LAST = re.compile(
+    r"\b(?:ROW_COUNT|FOUND_ROWS)\s*\(|\s*(?:SHOW\b.*\b(?:WARNINGS|ERRORS)|GET\s+.*DIAGNOSTICS)\b",
+    re.IGNORECASE,
+)
+_PROCEDURE = re.compile(r"\s*CALL\b", re.IGNORECASE)
 _LASTS = re.compile(
     r"\b(?:GET_LOCK|RELEASE_LOCK|RELEASE_ALL_LOCKS)\s*\(|\bLOCK\s+TABLES?\b|\bFLUSH\b", re.IGNORECASE
 )
@@ -40,6 +45,16 @@ def beyond(text: str, unbuffered: bool) -> Broken | None:
         return Broken(f"{NO_CLOCK} ({found} in {text[:80]})", BY_ANOTHER_CLOCK)
     if patience.names_unclear(text, bare):
         return Broken(f"{NO_CLOCK} (how long GET_LOCK waits is no number in {text[:80]})", BY_ANOTHER_CLOCK)
+    return None
+
+
+def outside_of_a_transaction(text: str, alone: bool) -> Broken | None:
+    """The reason why the explorer cannot vouch for it there; None if it can. `alone`: the session's last command was
+    a transaction by itself."""
+    if _PROCEDURE.match(text):
+        return Broken(f"each command of a procedure commits by itself there ({text[:80]})", ONE_BY_ONE)
+    if alone and _LAST.search(text):
+        return Broken(f"the explorer has sent a COMMIT since ({text[:80]})", IN_A_TRANSACTION)
     return None
 
 

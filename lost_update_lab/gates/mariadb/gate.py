@@ -10,7 +10,13 @@ import pymysql
 from pymysql.connections import Connection
 
 from lost_update_lab.adapters import pymysql as driver
-from lost_update_lab.gates.mariadb.describe import NO_CLOCK, beyond, describe, text_of
+from lost_update_lab.gates.mariadb.describe import (
+    NO_CLOCK,
+    beyond,
+    describe,
+    outside_of_a_transaction,
+    text_of,
+)
 from lost_update_lab.gates.mariadb.step import SqlCommand, execute, server_of
 from lost_update_lab.gates.patch import Patches
 from lost_update_lab.model.effects import NOBODY
@@ -68,7 +74,9 @@ def gated(name: str) -> Callable[..., Any]:
         if error := beyond(text, unbuffered) or _inside(server, text) or _begins_to_ask(server, text):
             run.error = error
             raise pymysql.NotSupportedError(str(error))
-        return _live(place, connection, name, text)
+        if name != driver.QUERY or driver.inside(connection) or not driver.commits_by_itself(connection):
+            return _live(place, connection, name, text)
+        return _alone(place, connection, text)
 
     return method
 
@@ -83,6 +91,27 @@ def _begins_to_ask(server: MariaDBServer, text: str) -> ClockDecides | None:
     """Is this the first command in which the server's clock decides? Then all begins anew, with a virtual one."""
     found = server.by_the_clock(text) and server.becomes_timed(text)
     return ClockDecides("MariaDB") if found else None
+
+
+def _alone(place: Here, connection: Any, text: str) -> Any:
+    """A command outside of a transaction. One that reads and writes is explored as the transaction that it is."""
+    run, session = place.run, session_of(connection)
+    if error := outside_of_a_transaction(text, session.alone):
+        run.error = error
+        raise pymysql.NotSupportedError(str(error))
+    session.alone = text in server_of(run).compound and not describe(text, inside=False).reads
+    if not session.alone:
+        return _live(place, connection, driver.QUERY, text)
+    _live(place, connection, driver.BEGIN, "BEGIN")
+    try:
+        found = _live(place, connection, driver.QUERY, text)
+    except pymysql.MySQLError:
+        if driver.is_open(connection) and driver.inside(connection):
+            _live(place, connection, driver.ROLLBACK, "ROLLBACK")
+        raise
+    with driver.keeps_answer(connection):
+        _live(place, connection, driver.COMMIT, "COMMIT")
+    return found
 
 
 def _live(place: Here, connection: Any, name: str, text: str) -> Any:

@@ -25,7 +25,7 @@ from lost_update_lab.gates.postgres.describe import (
 from lost_update_lab.gates.postgres.step import SqlCommand, begin, execute
 from lost_update_lab.model.commands import Op
 from lost_update_lab.model.effects import NOBODY
-from lost_update_lab.model.errors import IN_THE_COMMAND, Broken, ClockDecides
+from lost_update_lab.model.errors import IN_THE_COMMAND, ONE_BY_ONE, Broken, ClockDecides
 from lost_update_lab.model.workers import Halt, Standing, Task, halt
 from lost_update_lab.runs.one_owner import only_owner
 from lost_update_lab.runs.place import Active, Here, here
@@ -36,6 +36,7 @@ from lost_update_lab.servers.postgres.server import NAME, PostgresServer
 from lost_update_lab.snapshot.written import publish
 
 NO_SERVER = "a command to PostgreSQL, and the explorer was given a MariaDB as its database"
+COMMITS_INSIDE = "a procedure commits inside, and no schedule comes between its commands"
 NO_SERVER_THERE = "let the operations use one database, and give its address"
 
 
@@ -143,9 +144,11 @@ def _sent(
     result = (lambda: getattr(source, "pgresult", None)) if tells else None
     try:
         found = yield from execute(run, task, connection, op, gen, result)
-    except psycopg.Error:
+    except psycopg.Error as error:
         if alone and not connection.closed:
             yield from _ends(run, task, connection, name, "ROLLBACK")
+        if alone and isinstance(error, psycopg.errors.InvalidTransactionTermination):
+            run.error = Broken(f"{COMMITS_INSIDE} ({op.text[:80]})", ONE_BY_ONE)
         raise
     finally:
         if run.recorder:

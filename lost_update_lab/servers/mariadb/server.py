@@ -11,6 +11,7 @@ from lost_update_lab.model.commands import Op
 from lost_update_lab.model.errors import Broken
 from lost_update_lab.model.server_defaults import Plain
 from lost_update_lab.model.workers import Task
+from lost_update_lab.servers.compound import Compound
 from lost_update_lab.servers.mariadb import clock_words, deadlines, locks
 from lost_update_lab.servers.mariadb.bypass import BypassDetector, made
 from lost_update_lab.servers.mariadb.memoised import (
@@ -25,7 +26,7 @@ from lost_update_lab.servers.mariadb.memoised import (
     undisturbed,
 )
 from lost_update_lab.servers.mariadb.session import Driver, ended, session_of
-from lost_update_lab.servers.mariadb.unseen import Hidden
+from lost_update_lab.servers.mariadb.unseen import CALLED, Hidden
 from lost_update_lab.servers.mariadb.way import ENDS
 from lost_update_lab.snapshot.mariadb import MariaDBSnapshot, Rows
 
@@ -65,6 +66,8 @@ class MariaDBServer(Kept, Plain):
         self._bypass = BypassDetector(self.ask, self._next_number)
         self._hidden, self._zone = Hidden(self.ask), int(self.ask(_ZONE)[0][0])
         self._sysdate_is_now = bool([self.ask(each) for each in _SYSDATE][1][0][0])
+        #: commands that read and write
+        self.compound = Compound(lambda: (str(name) for (name,) in self.ask(CALLED)))
         self._seen: dict[int, Held] = {}
         self.version = 0
         self._ask = self.changed = True

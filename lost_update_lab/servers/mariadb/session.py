@@ -76,6 +76,8 @@ class Session:
     who: Any = None
     #: the isolation level that its transactions have because the search says so; "": their own
     level: str = ""
+    #: its last command was a transaction by itself, with a COMMIT after it
+    alone: bool = False
     #: what its clock shows, in µs since the start of the schedule; None: the time of day
     told: int | None = None
     #: a command was sent and its answer not read yet; `asks`: which command; `late`: what ended its wait
@@ -111,7 +113,7 @@ class Session:
         driver.wish_autocommit(connection, self.autocommit)
         if driver.inside(connection):
             raise RuntimeError(f"session {driver.number(connection)} is left inside a transaction")
-        self.changed, self.late, self.patience, self.holds = False, "", self.usual, b""
+        self.changed, self.late, self.patience, self.holds, self.alone = False, "", self.usual, b"", False
 
     def begins_at(self, driver: Driver, connection: Any, level: str) -> None:
         """From now on its transactions begin at this level, if they do not ask for one."""

@@ -16,15 +16,23 @@ from lost_update_lab.model.memoised_server import Who
 from lost_update_lab.model.server_defaults import Plain
 from lost_update_lab.model.workers import Task
 from lost_update_lab.servers.clock import Clock
+from lost_update_lab.servers.compound import Compound
 from lost_update_lab.servers.deadlines import Ends
 from lost_update_lab.servers.postgres import deadlines, limits
 from lost_update_lab.servers.postgres.bypass import BypassDetector
-from lost_update_lab.servers.postgres.compound import CALLED, Compound
 from lost_update_lab.servers.postgres.locks import BLOCKERS, HELD, Line, array, edges, holds, in_circle, wrote
 from lost_update_lab.servers.postgres.memoised import Answers, MemoisedPostgres, asks_for_more
 from lost_update_lab.servers.postgres.shadows import SET_CLOCK, SHADOWS, told
 from lost_update_lab.servers.postgres.transactions import ENDS, USUAL, Way
-from lost_update_lab.servers.postgres.unseen import COUNTING, DEFAULTS, FUNCTIONS, RELATIONS, SOURCES, Hidden
+from lost_update_lab.servers.postgres.unseen import (
+    CALLED,
+    COUNTING,
+    DEFAULTS,
+    FUNCTIONS,
+    RELATIONS,
+    SOURCES,
+    Hidden,
+)
 from lost_update_lab.snapshot.written import LOOK_AT_ALL, publish
 
 NAME = "postgres"
@@ -72,7 +80,7 @@ class PostgresServer(Plain):
         self.answers, self.way = Answers(), Way()
         self._hidden = Hidden(self.ask, " ".join(counted) or contents_sql)
         #: commands that read and write
-        self.compound = Compound(self.ask)
+        self.compound = Compound(lambda: ((name or b"").decode() for (name,) in self.ask(b"called")))
 
     def ask(self, name: bytes, *values: bytes) -> list[tuple[bytes | None, ...]]:
         """One round trip beside the gates: a prepared query, with its rows as text."""

@@ -36,6 +36,18 @@ DEFAULTS = (
     "JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum JOIN pg_class c ON c.oid = adrelid "
     "JOIN pg_namespace n ON n.oid = relnamespace WHERE nspname !~ '^(pg_|explorer)'"
 )
+#: functions that may look at tables, and what calls functions where no text shows it: views; tables with triggers, with
+#: rules, with policies, or with constraints or defaults that call one
+CALLED = (
+    "SELECT proname FROM pg_proc p JOIN pg_language l ON l.oid = prolang JOIN pg_namespace n ON n.oid = pronamespace "
+    "WHERE lanname NOT IN ('internal', 'c') AND provolatile <> 'i' AND nspname !~ '^(pg_|explorer|information_schema)' "
+    "UNION SELECT relname FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace "
+    "WHERE nspname !~ '^(pg_|explorer|information_schema)' AND (relhasrules OR relrowsecurity "
+    "OR EXISTS (SELECT FROM pg_trigger t WHERE t.tgrelid = c.oid AND NOT t.tgisinternal) "
+    "OR EXISTS (SELECT FROM pg_depend d WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid >= 16384 AND ("
+    "d.classid = 'pg_constraint'::regclass AND d.objid IN (SELECT oid FROM pg_constraint WHERE conrelid = c.oid) OR "
+    "d.classid = 'pg_attrdef'::regclass AND d.objid IN (SELECT oid FROM pg_attrdef WHERE adrelid = c.oid))))"
+)
 _WORD = re.compile(r"\w+")
 
 

@@ -10,8 +10,10 @@ import psycopg
 import pytest
 
 from lost_update_lab import Result, worker
+from lost_update_lab.model.errors import ONE_BY_ONE
 from lost_update_lab.scenarios.result import KEPT
 from lost_update_lab.subject.operations import VIOLATED
+from lost_update_lab.subject.scenario import Mistake
 
 Trial = Callable[..., Result]
 SCHEMA = """
@@ -25,6 +27,12 @@ CREATE FUNCTION claim(me text) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN
     UPDATE job SET owner = me WHERE id = 1;
     RETURN true;
 END $$;
+CREATE PROCEDURE take(me text) LANGUAGE plpgsql AS $$ BEGIN
+    IF EXISTS (SELECT FROM job WHERE id = 1 AND owner IS NULL {locks}) THEN
+        UPDATE job SET owner = me WHERE id = 1;
+    END IF;
+    {commits}
+END $$;
 CREATE FUNCTION one_ticket() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
     {waits}
     IF EXISTS (SELECT FROM ticket) THEN RAISE EXCEPTION 'sold out'; END IF;
@@ -32,13 +40,13 @@ CREATE FUNCTION one_ticket() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
 END $$;
 CREATE TRIGGER one_ticket BEFORE INSERT ON ticket FOR EACH ROW EXECUTE FUNCTION one_ticket();
 """
-DROPPED = "DROP FUNCTION IF EXISTS claim, one_ticket CASCADE; DROP TABLE IF EXISTS job, seat, ticket;"
+DROPPED = "DROP ROUTINE IF EXISTS claim, one_ticket, take CASCADE; DROP TABLE IF EXISTS job, seat, ticket;"
 
 
-def opened(locks: str = "", waits: str = "") -> Callable[[], None]:
+def opened(locks: str = "", waits: str = "", commits: str = "") -> Callable[[], None]:
     def setup() -> None:
         with psycopg.connect(os.environ["DATABASE_URL"]) as connection:
-            connection.execute(DROPPED + SCHEMA.format(locks=locks, waits=waits))
+            connection.execute(DROPPED + SCHEMA.format(locks=locks, waits=waits, commits=commits))
 
     return setup
 
@@ -96,6 +104,47 @@ def claimed(who: str, sql: Any) -> bool:
 def test_two_at_once_in_one_call_of_a_function(trial: Trial, locks: str, word: str) -> None:
     result = trial(both(claimed), setup=opened(locks), invariant=one_got_it, control=False)
     assert (result.verdict, result.exhausted) == (word, True)
+
+
+BLOCK = """DO $$ BEGIN PERFORM 1 FROM job WHERE owner IS NULL {};
+    IF FOUND THEN UPDATE job SET owner = '{}'; END IF; END $$"""
+
+
+def by_a_procedure(who: str, sql: Any) -> str:
+    sql.execute("CALL take(%s)", [who])
+    return sql.execute("SELECT owner FROM job").fetchone()[0]
+
+
+def in_a_block(locks: str) -> Callable[[str, Any], str]:
+    def operation(who: str, sql: Any) -> str:
+        sql.execute(BLOCK.format(locks, who))
+        return sql.execute("SELECT owner FROM job").fetchone()[0]
+
+    return operation
+
+
+@pytest.mark.parametrize(
+    ("operation", "locks", "word"),
+    [
+        (by_a_procedure, "", VIOLATED),
+        (by_a_procedure, "FOR UPDATE", KEPT),
+        (in_a_block(""), "", VIOLATED),
+        (in_a_block("FOR UPDATE"), "", KEPT),
+    ],
+)
+def test_two_at_once_in_one_procedure(trial: Trial, operation: Any, locks: str, word: str) -> None:
+    def same_owner(ann: object, bob: object) -> bool:
+        return ann == bob
+
+    invariant = same_owner, "a job that was taken was taken over"
+    result = trial(both(operation), setup=opened(locks), invariant=invariant, control=False)
+    assert (result.verdict, result.exhausted) == (word, True)
+
+
+def test_a_procedure_that_commits_inside_is_not_judged(trial: Trial) -> None:
+    with pytest.raises(Mistake, match="a procedure commits inside") as mistake:
+        trial(both(by_a_procedure), setup=opened(commits="COMMIT;"))
+    assert ONE_BY_ONE in str(mistake.value)
 
 
 def test_a_trigger_that_takes_a_lock_first(trial: Trial) -> None:

@@ -1,0 +1,103 @@
+"""On MariaDB, too, a command that reads and writes is explored as the transaction that it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pymysql
+import pytest
+
+from lost_update_lab import worker
+from lost_update_lab.model.errors import IN_A_TRANSACTION, ONE_BY_ONE
+from lost_update_lab.scenarios.result import KEPT
+from lost_update_lab.subject.operations import VIOLATED
+from lost_update_lab.subject.scenario import Mistake
+from tests.lost_update_lab.mariadb import shop
+from tests.lost_update_lab.mariadb.conftest import Trial
+
+SCHEMA = (
+    "DROP TABLE IF EXISTS job, seat",
+    "DROP PROCEDURE IF EXISTS take",
+    "DROP FUNCTION IF EXISTS claim",
+    "CREATE TABLE job (id INT PRIMARY KEY, owner VARCHAR(20))",
+    "CREATE TABLE seat (id INT AUTO_INCREMENT PRIMARY KEY, number INT NOT NULL, who VARCHAR(20) NOT NULL)",
+    "INSERT INTO job VALUES (1, NULL)",
+    "CREATE FUNCTION claim(me VARCHAR(20)) RETURNS INT BEGIN DECLARE free INT; "
+    "SELECT COUNT(*) INTO free FROM job WHERE owner IS NULL; "
+    "IF free > 0 THEN UPDATE job SET owner = me; END IF; RETURN free; END",
+    "CREATE PROCEDURE take(me VARCHAR(20)) UPDATE job SET owner = me WHERE owner IS NULL",
+)
+CLAIM = (
+    "UPDATE job SET owner = %s WHERE id = (SELECT id FROM (SELECT id FROM job WHERE owner IS NULL) AS free)"
+)
+BOOK = "INSERT INTO seat (number, who) SELECT 7, %s FROM job WHERE NOT EXISTS (SELECT 1 FROM seat WHERE number = 7)"
+
+
+def opened() -> None:
+    for statement in SCHEMA:
+        shop.ask(statement)
+
+
+def sent(query: str) -> Callable[[str], bool]:
+    """In autocommit, under READ COMMITTED."""
+
+    def operation(who: str) -> bool:
+        with shop.connect(autocommit=True) as connection, connection.cursor() as cursor:
+            cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
+            try:
+                written = cursor.execute(query, [who])
+            except (pymysql.OperationalError, pymysql.IntegrityError):
+                return False
+            return bool(cursor.fetchone()[0] if cursor.description else written)
+
+    return operation
+
+
+def both(operation: Callable[..., Any]) -> list[Any]:
+    return [worker("Ann", operation, "Ann"), worker("Bob", operation, "Bob")]
+
+
+def one_got_it(ann: object, bob: object) -> bool:
+    return [ann, bob].count(True) <= 1
+
+
+@pytest.mark.parametrize(
+    ("query", "word"),
+    [
+        (CLAIM, KEPT),  # what the SELECT in an UPDATE reads is locked, what that of an INSERT reads is not
+        (BOOK, VIOLATED),
+        ("SELECT claim(%s)", VIOLATED),
+        ("UPDATE job SET owner = %s WHERE id = 1 AND owner IS NULL", KEPT),
+    ],
+)
+def test_two_at_once_in_one_command(trial: Trial, query: str, word: str) -> None:
+    result = trial(both(sent(query)), setup=opened, invariant=one_got_it, control=False)
+    assert (result.verdict, result.exhausted) == (word, True), str(result)
+
+
+def calls(who: str) -> None:
+    shop.ask("CALL take(%s)", who)
+
+
+def counts(who: str) -> int:
+    with shop.connect(autocommit=True) as connection, connection.cursor() as cursor:
+        cursor.execute(CLAIM, [who])
+        cursor.execute("SELECT ROW_COUNT()")
+        return cursor.fetchone()[0]
+
+
+@pytest.mark.parametrize(
+    ("operation", "told", "remedy"),
+    [
+        (calls, "each command of a procedure commits by itself there (CALL take", ONE_BY_ONE),
+        (counts, "the explorer has sent a COMMIT since (SELECT ROW_COUNT())", IN_A_TRANSACTION),
+    ],
+)
+def test_what_would_not_be_the_same_is_not_judged(
+    trial: Trial, operation: Any, told: str, remedy: str
+) -> None:
+    with pytest.raises(Mistake) as mistake:
+        trial(both(operation), setup=opened)
+    assert told in str(mistake.value)
+    assert remedy in str(mistake.value)
