@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from time import perf_counter as _now
 from typing import Any
 
 from loadtest.findings.explored import HAZARD_OF
@@ -10,20 +9,17 @@ from loadtest.findings.gloss import Gloss
 from loadtest.findings.job import WORDS, Job
 from lost_update_lab.harness import Harness
 from lost_update_lab.replay.annotate import witnessed
-from lost_update_lab.replay.shrink import TIMES, repeatable
+from lost_update_lab.replay.shrink import TIMES, ends, repeatable
 from lost_update_lab.runs.found import Found, SearchResult
 from lost_update_lab.search.search import Search
 from lost_update_lab.telling.folding import folded
 from lost_update_lab.telling.narrative import told
 
-#: seconds for shrinking all counterexamples of a search
-SHRINK_WITHIN = 15.0
-
 
 def counterexamples(job: Job, harness: Harness, search: Search, gloss: Gloss) -> dict[str, dict[str, Any]]:
     """Return hazard (or hazards) → the smallest schedule with only this hazard that breaks a law, repeated ten
     times."""
-    shown, until = {}, _now() + SHRINK_WITHIN
+    shown, until = {}, ends(search.result)
     for found in _worth_showing(search.result):
         faults = " + ".join(str(HAZARD_OF[fault]) for fault in found.faults or (None,))
         small, times = repeatable(harness, search.calibrated, found, until)

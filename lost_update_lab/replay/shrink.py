@@ -1,6 +1,9 @@
 """Make a counterexample smaller: fewer switches between workers, then fewer steps, with the same faults.
 
 Before a schedule with more faults is shown for a word, the search has covered every schedule with fewer.
+
+How far it goes is bounded by tries, not by time: so a counterexample has the same id on every machine. Time bounds only
+what the budget bounds, as it bounds the search (`ends`).
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from lost_update_lab.harness import Harness
 from lost_update_lab.harness.play import NotSmaller, play, play_in_memory
 from lost_update_lab.model.errors import Broken, Unknown
 from lost_update_lab.model.transitions import STEPS, Kind, Transition
-from lost_update_lab.runs.found import Found
+from lost_update_lab.runs.found import Found, SearchResult
 from lost_update_lab.schedule.schedule_id import Diverged, exactly, roughly
 
 Block = list[Transition]
@@ -26,7 +29,15 @@ MOST_EXECUTED = 40
 TIMES = 10
 #: decisions after the last choice that may still be moved
 QUIET = 8
+#: seconds beyond the budget for shrinking all counterexamples of a search that has used it up
+BEYOND = 15.0
 log = logging.getLogger(__name__)
+
+
+def ends(searched: SearchResult) -> float:
+    """Until when its counterexamples may be shrunk, on the performance counter."""
+    budget = searched.bounds.budget
+    return inf if budget is None else _now() + max(budget - searched.seconds, 0.0) + BEYOND
 
 
 def shrink(harness: Harness, watched: dict[bytes, int], found: Found, until: float = inf) -> Found:

@@ -15,7 +15,7 @@ from lost_update_lab.harness import Harness
 from lost_update_lab.model.bounds import SECOND, Bounds
 from lost_update_lab.model.errors import WHAT_ELSE
 from lost_update_lab.model.server import Server
-from lost_update_lab.replay.shrink import repeatable
+from lost_update_lab.replay.shrink import ends, repeatable
 from lost_update_lab.runs import modules
 from lost_update_lab.runs.found import Found, SearchResult
 from lost_update_lab.runs.memory import changed
@@ -40,7 +40,6 @@ from lost_update_lab.subject.outcome import comparable
 from lost_update_lab.subject.scenario import Mistake, Scenario
 from lost_update_lab.subject.servers import Servers
 
-SHRINK_WITHIN = 10.0
 NOT_AGAIN = "a schedule was {}, and is not when it is run again: something outside of the gates decides"
 #: what survives a schedule: how much of it is named
 MOST_NAMES = 6
@@ -190,8 +189,7 @@ def _searched(harness: Harness, system: Operations, searching: Search) -> Findin
     worst = next((word for word in BREACHES if word in searched.words), "")
     found, schedule = searched.smallest(worst) if worst else None, None
     if found:
-        until = time.perf_counter() + SHRINK_WITHIN
-        found, times = repeatable(harness, searching.calibrated, found, until)
+        found, times = repeatable(harness, searching.calibrated, found, ends(searched))
         schedule = told(harness, system, searching.calibrated, found.choices, times)
         if schedule.verdict not in BREACHES:  # it broke, and does not again
             searched.cause, searched.remedy, searched.exhausted = NOT_AGAIN.format(worst), WHAT_ELSE, False

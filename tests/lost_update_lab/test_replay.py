@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -19,13 +20,15 @@ from lost_update_lab.model.errors import Broken
 from lost_update_lab.model.system import UNBROKEN, Judgement
 from lost_update_lab.model.transitions import Kind, Transition
 from lost_update_lab.replay import shrink as shrinking
-from lost_update_lab.replay.shrink import TIMES, confirmed, shrink
+from lost_update_lab.replay.shrink import TIMES, confirmed, ends, repeatable, shrink
 from lost_update_lab.runs.found import SearchResult
 from lost_update_lab.schedule.schedule_id import Diverged, decode, encode, exactly, roughly
 from lost_update_lab.search.poll_calibration import calibrate_polls
 from lost_update_lab.search.search import Search
 from tests.lost_update_lab import bank
 from tests.lost_update_lab.test_search import naive, setnx, token
+
+CRASH = Transition(Kind.CRASH, "A")
 
 
 @given(st.lists(st.integers(0, 20), max_size=60))
@@ -60,12 +63,29 @@ def test_shrunk_confirmed_replayed(
     assert [step.command for step in again.steps] == [step.command for step in small.steps]
 
 
+@pytest.mark.parametrize(("budget", "shrinks"), [(None, True), (60.0, False)])
+def test_an_id_is_the_same_however_slow_the_machine_is(
+    harness: Callable[..., Harness], monkeypatch: pytest.MonkeyPatch, budget: float | None, shrinks: bool
+) -> None:
+    """On a busy machine the time for shrinking was over, and the id was another one. Now only a budget ends it."""
+    hours = itertools.count(10**9, 3600)  # one of them passes between any two looks at the clock
+    ids = []
+    for clock in (shrinking._now, lambda: float(next(hours))):
+        played = harness(bank.locked_by(setnx), faults=1, budget=budget)
+        waiters, late = calibrate_polls(played), roughly([*[Transition(Kind.STEP, "A")] * 2, CRASH])
+        found, _ = play(played, waiters, late)
+        monkeypatch.setattr(shrinking, "_now", clock)
+        small, times = repeatable(played, waiters, found, ends(SearchResult(played.bounds, ())))
+        assert times == TIMES
+        ids.append(encode(small.choices))
+    assert (ids[0] == ids[1]) == shrinks
+
+
 def test_a_fault_comes_as_early_as_it_can(harness: Callable[..., Harness]) -> None:
     """A search skips the crash right after SETNX: it leaves the same behind as a crash after the read, seen before."""
     played = harness(bank.locked_by(setnx), faults=1)
     waiters = calibrate_polls(played)
-    late = [*[Transition(Kind.STEP, "A")] * 2, Transition(Kind.CRASH, "A")]
-    found, _ = play(played, waiters, roughly(late))
+    found, _ = play(played, waiters, roughly([*[Transition(Kind.STEP, "A")] * 2, CRASH]))
     assert (found.word, [str(each) for each in found.transitions[:3]]) == (
         "stalled",
         ["step A", "step A", "crash A"],
