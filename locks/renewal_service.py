@@ -86,7 +86,8 @@ class RenewalServiceLock(Lock):
     not_applicable: ClassVar[dict[str, str]] = AS_PUBLISHED | NO_FENCING
 
     release_script = LuaScript("token_release.lua")
-    _services: ClassVar[weakref.WeakSet[Redis]] = weakref.WeakSet()
+    #: the client of each instance of the service in this process → what tells it from a later one
+    _services: ClassVar[weakref.WeakKeyDictionary[Redis, object]] = weakref.WeakKeyDictionary()
 
     def __init__(
         self, name: str, *, redis: Redis, lease: float = 30.0, poll: float = 0.1, look: float = 10.0
@@ -95,8 +96,8 @@ class RenewalServiceLock(Lock):
         super().__init__(name)
         self.redis, self.lease, self.poll = redis, milliseconds(lease), poll
         if redis not in self._services:
-            self._services.add(redis)
-            threading.Thread(target=_serve, args=(weakref.ref(redis), look), daemon=True).start()
+            self._services[redis] = me = object()
+            threading.Thread(target=_serve, args=(weakref.ref(redis), look, me), daemon=True).start()
 
     def acquire(self, timeout: float | None = None) -> bool:
         token = secrets.token_hex(16).encode()
@@ -118,13 +119,19 @@ class RenewalServiceLock(Lock):
     def held(self) -> bool:
         return self.token is not None
 
+    @classmethod
+    def end_services(cls) -> None:
+        """The instances in this process renew nothing from now on. The next lock begins a new one."""
+        cls._services.clear()
 
-def _serve(client: weakref.ref[Redis], look: float) -> None:
-    """Renew every registered lock, no matter which process took it, until this instance's client is gone."""
+
+def _serve(client: weakref.ref[Redis], look: float, me: object) -> None:
+    """Renew every registered lock, no matter which process took it, until this instance is ended or its client is
+    gone."""
     while True:
         time.sleep(look)
         redis = client()
-        if redis is None:
+        if redis is None or RenewalServiceLock._services.get(redis) is not me:
             return
         with contextlib.suppress(RedisError):
             for name, lease in redis.hgetall(REGISTER).items():

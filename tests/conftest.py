@@ -19,6 +19,7 @@ from redis.retry import Retry
 
 import ledger.config.mariadb
 from loadtest.servers import MariaDB, Postgres, Valkey
+from locks.renewal_service import RenewalServiceLock
 from lost_update_lab.embedded import mariadb
 from lost_update_lab.runs import garbage
 
@@ -111,6 +112,7 @@ def committed_db(django_db_setup: None, django_db_blocker: Any) -> Iterator[None
         )
 
         dismiss()  # end this process's single writers, which would idle for 30 s
+        RenewalServiceLock.end_services()  # … and its renewals, whose commands a search would take for a bypass
         connections.close_all()
 
 

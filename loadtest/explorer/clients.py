@@ -45,7 +45,7 @@ class OwnClients:
 
     def begin(self) -> None:
         """Each run's workers are new processes."""
-        RenewalServiceLock._services.clear()
+        RenewalServiceLock.end_services()
         client.start_again()
         OwnRows.forget()
 

@@ -10,6 +10,7 @@ import pytest
 from redis.exceptions import NoPermissionError, ResponseError
 
 from locks import LOCKS, LockLost, LockNotHeld, LockUnavailable
+from locks.renewal_service import RenewalServiceLock
 from tests.contract.arena import Arena, renewers
 from tests.contract.promises import wait_until
 from tests.contract.site import UNHURRIED
@@ -255,6 +256,19 @@ def test_renewal_service_outlives_the_holder(arena: Arena) -> None:
             passed += fight.passes_time(left=15.0)
             wait_until(lambda: fight.remains() > 15.0)
         arena.admins[0].delete("renewal-service:locks")
+
+
+def test_a_renewal_service_that_is_ended_sends_nothing_more(arena: Arena) -> None:
+    """It went on for as long as its client, and a search later in the same process met its commands."""
+    with arena.fight(LOCKS["renewal-service"]) as fight:
+        holder, first = fight.holder(), renewers("_serve")
+        RenewalServiceLock.end_services()
+        for service in first:
+            service.join()
+        assert not renewers("_serve")
+        holder.leaves()
+        fight.holder()
+        assert renewers("_serve")
 
 
 def test_renewal_service_forgets_a_successor(arena: Arena) -> None:
