@@ -1,20 +1,29 @@
-"""Doubts from the workers' journals: a cell decides nothing if the judge was late, or no other worker got an answer."""
+"""Doubts from the workers' journals: a cell decides nothing if the judge or the machine was late, or no other worker
+got an answer."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
 from ledger.reconcile import Outcome
-from loadtest.faults.workers.desk import Overdue
+from loadtest.faults.workers.desk import Overdue, Starved
 from loadtest.history.calls import Call
 from loadtest.verdict.evidence import Doubt
 
 
 def overdue(calls: Iterable[Call]) -> list[Doubt]:
-    """Return a doubt for each worker that left without a write because the judge released it too late."""
-    told = "the lab kept {0.worker} inside for as long as its lease ({0.error})"
-    late = (each for each in calls if each.error.startswith(Overdue.__name__))
-    return [Doubt(told.format(each), "run it again on a quieter machine") for each in late]
+    """Return a doubt for each worker that left without a write because the judge released it too late, or because the
+    machine gave its renewal no time."""
+    told = {
+        Overdue: "the lab kept {0.worker} inside for as long as its lease ({0.error})",
+        Starved: "the machine gave {0.worker} too little time to renew its lease ({0.error})",
+    }
+    return [
+        Doubt(sentence.format(each), "run it again on a quieter machine")
+        for each in calls
+        for kind, sentence in told.items()
+        if each.error.startswith(kind.__name__)
+    ]
 
 
 def unserved(calls: Iterable[Call], before: Collection[str], inside: Collection[str]) -> list[Doubt]:

@@ -21,15 +21,19 @@ if TYPE_CHECKING:
 
 #: share of the lease after which the judge is too late
 IN_TIME = 0.8
+#: share of the lease by which a beat of a worker's pulse may be late: a renewal has no more time in the published
+#: proportions (`watchdog`: a look every 6 % of the lease, and it renews when less than 20 % is left)
+PUNCTUAL = 0.1
 
 
 @dataclass
 class LeaseGuard:
-    """`lease`: the book's, in seconds."""
+    """`lease`: the book's, in seconds. `punctual`: as PUNCTUAL."""
 
     site: Site
     book: str
     lease: float
+    punctual: float = PUNCTUAL
     #: worker inside → when its lease ends if nothing renews it, and the keys that were seen; by the monotonic clock
     ends: dict[Worker, tuple[float, dict[str, float]]] = field(default_factory=dict)
 
@@ -50,6 +54,13 @@ class LeaseGuard:
         now = sight.ends(self.site, self.book)
         renewed = any(now.get(key, 0.0) > before[key] + (1 - IN_TIME) * lease for key in before)
         return _came(worker) + IN_TIME * (self.lease if renewed else lease)
+
+    def may_be_late(self, worker: Worker) -> float | None:
+        """Return by how many seconds a beat of its pulse may have been late. None: by any, as no lease was seen, or it
+        still has its lease."""
+        _, before = self.ends.get(worker, (0.0, {}))
+        lost = before.keys() - sight.ends(self.site, self.book).keys()
+        return self.punctual * self.lease if lost else None
 
 
 def _came(worker: Worker) -> float:

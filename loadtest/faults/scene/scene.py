@@ -59,6 +59,8 @@ class Scene(Record):
     leases: int = 2
     workers: list[Worker] = field(default_factory=list)
     struck: set[Worker] = field(default_factory=set)
+    #: … and those whose pulse is taken
+    watched: set[Worker] = field(default_factory=set)
     #: workers that stood between read and write
     inside: set[str] = field(default_factory=set)
     rivals: list[Worker] = field(default_factory=list)
@@ -186,11 +188,18 @@ class Scene(Record):
     def go_on(self, worker: Worker, *, outlasts: bool = False) -> None:
         """Release the worker inside. `outlasts`: even after its lease, because the hazard wants that. Otherwise, if the
         judge's own slowness has nearly used up the lease, the worker leaves without a write: that write would be an
-        overrun."""
+        overrun. So does a worker that should have renewed its lease, if the machine did not let it (`pulse`)."""
         self.note(f"worker {worker.pid} continues and writes")
         limit = None if outlasts else self.guard.limit(worker)
+        most = self.guard.may_be_late(worker) if worker in self.watched else None
         with suppress(OSError):
-            worker.tells("go", *(() if limit is None else (limit,)))
+            worker.tells("go", limit, most)
+
+    def pulse(self, worker: Worker) -> None:
+        """From now on measure how punctual the worker inside is, if it has threads that could renew its lease."""
+        if (worker.inside or {}).get("threads"):
+            self.watched.add(worker)
+            worker.tells("pulse")
 
     def settle(self) -> None:
         """Give every live worker until the deadline."""

@@ -13,6 +13,7 @@ from contextlib import suppress
 from multiprocessing.connection import Connection
 from typing import Any
 
+from loadtest.faults.workers.pulse import Pulse
 from loadtest.faults.workers.way import Way
 
 Legs = tuple[tuple[str, int], ...]
@@ -21,6 +22,10 @@ Legs = tuple[tuple[str, int], ...]
 class Overdue(BaseException):
     """The judge released the worker when its lease may already have ended. A BaseException, so that no `except
     Exception` in a strategy or in a user's lock catches it."""
+
+
+class Starved(BaseException):
+    """The machine gave this process too little time to renew its lease. Likewise a BaseException."""
 
 
 class Desk:
@@ -90,13 +95,22 @@ class Desk:
             time.sleep(self.chance.uniform(*self.span))
 
     def stand(self) -> None:
-        """Stay inside until the judge says "go". Raises Overdue if that comes too late."""
-        self.pipe.send(("inside", self.facts()))
+        """Stay inside until the judge says "go". Raises Overdue if that comes too late. With a pulse, raises Starved if
+        a beat of it was later than the judge allows."""
+        self.pipe.send(("inside", facts := self.facts()))
+        pulse = None
         while (told := self.pipe.recv())[0] != "go":
             if told == ("silence",):
                 self.pipe.send(("silenced", silence(self.threads)))
-        if told[1:] and (late := time.monotonic() - told[1]) > 0:
-            raise Overdue(f"{late:.2f} s too late")
+            elif told == ("pulse",):
+                pulse = Pulse(facts["at"])
+                self.threads.add(pulse.thread)
+        until, most = (*told[1:], None, None)[:2]
+        late = pulse.end() if pulse else 0.0
+        if until is not None and (beyond := time.monotonic() - until) > 0:
+            raise Overdue(f"{beyond:.2f} s too late")
+        if most is not None and late > most:
+            raise Starved(f"a beat came {late:.2f} s late")
 
     def facts(self) -> dict[str, Any]:
         from django.db import connections
@@ -145,8 +159,8 @@ class Desk:
             outcome, told, more = Outcome.FAIL, str(error), {"busy": isinstance(error, Busy)}
         except KeyboardInterrupt:
             told = "KeyboardInterrupt: interrupted"
-        except Overdue as error:
-            told = f"{Overdue.__name__}: {error}"
+        except (Overdue, Starved) as error:
+            told = f"{type(error).__name__}: {error}"
         except Exception as error:  # noqa: BLE001  (a user's lock may raise anything: the outcome is unknown)
             told = f"{type(error).__name__}: {error}"
         self.journal.complete(key, outcome, error=told, **more)

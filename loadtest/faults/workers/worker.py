@@ -1,12 +1,13 @@
 """A worker: a real process that posts to a book, records each operation before and after it, and obeys a pipe.
 
-    judge → worker   ("book", id, folder, env, sentinels)  ("post", count, think, gated)  ("go", until)
-                     ("call", name, …)
+    judge → worker   ("book", id, folder, env, sentinels)  ("post", count, think, gated)  ("go", until, most)
+                     ("call", name, …)                     ("pulse",)
     worker → judge   ("inside", facts)                     ("done", facts)                ("raised", text)
 
 `strategy.think()` sends "inside": the worker has read, has not written, and holds what its strategy holds. It stays
 there until "go". If "go" arrives later than `until` (by the monotonic clock; without it, any time will do), the worker
-leaves without a write. Its other threads (a watchdog) run meanwhile. It dies with the process that forked it.
+leaves without a write. It does so too if its pulse (pulse.py) was later than `most` seconds. Its other threads (a
+watchdog) run meanwhile. It dies with the process that forked it.
 """
 
 from __future__ import annotations

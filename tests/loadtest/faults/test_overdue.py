@@ -1,5 +1,6 @@
 """A machine so slow that the judge itself keeps the worker inside beyond its lease: that shows nothing of the lock."""
 
+import signal
 import time
 from threading import Event
 from typing import Any
@@ -9,8 +10,9 @@ import pytest
 from loadtest.faults.cell import Cell
 from loadtest.faults.hazards.adversary import Adversary
 from loadtest.faults.hazards.connections import LEFT, ConnectionExhaustion
+from loadtest.faults.hazards.overrun import Overrun
 from loadtest.faults.play import play
-from loadtest.faults.scene.scene import EASY_LEASE
+from loadtest.faults.scene.scene import EASY_LEASE, ENTER
 from loadtest.faults.scene.site import private_servers
 from loadtest.faults.workers.crew import Pool
 from loadtest.trials.case import Judgement
@@ -59,16 +61,63 @@ class HeldUpForTwoSeconds(HeldUp):
             scene.go_on(victim)
 
 
+class Outlasts(Overrun):
+    """An overrun of a lock that is renewed: its worker has all the time that it needs."""
+
+    slug = "outlasts"
+    lasts_here = 1.2  # leases
+
+    def lease_of(self, strategy: str) -> float:
+        return EASY_LEASE / 5
+
+    def strike(self, scene: Any) -> None:
+        if victim := scene.victim():
+            scene.pulse(victim)
+            self.disturb(scene, victim)
+            scene.wait(scene.rush(), self.lasts_here * scene.lease)
+            scene.prove("it was inside for longer than its lease")
+            scene.go_on(victim, outlasts=True)
+
+    def disturb(self, scene: Any, victim: Any) -> None: ...
+
+
+class OutlastsStarved(Outlasts):
+    """… on a machine that does not let its process run meanwhile."""
+
+    slug = "outlasts-starved"
+
+    def disturb(self, scene: Any, victim: Any) -> None:
+        victim.stop()
+        scene.wait(scene.rush(), self.lasts_here * scene.lease)
+        victim.signal(signal.SIGCONT)
+
+
+class OutlastsUnrenewed(Outlasts):
+    """… and its renewal thread has ended, on a machine that is quick, or counts as quick."""
+
+    slug = "outlasts-unrenewed"
+
+    def disturb(self, scene: Any, victim: Any) -> None:
+        scene.guard.punctual = 5.0
+        victim.tells("silence")
+        assert victim.hears(ENTER)[1]
+
+
 @pytest.fixture(scope="module")
 def results(django_db_setup: None, django_db_blocker: Any) -> dict[str, Judgement]:
     once, found = Event(), {}
     once.set()
+    cells = [
+        Cell(slug, HeldUpForTwoSeconds if ":" in slug else HeldUp)
+        for slug in (*LEASED, *UNLEASED, SHORT, RENEWED)
+    ]
+    cells += [Cell("watchdog-mended", each) for each in (Outlasts, OutlastsStarved, OutlastsUnrenewed)]
     with django_db_blocker.unblock(), private_servers() as site:
         pool = Pool()
         try:
-            for slug in (*LEASED, *UNLEASED, SHORT, RENEWED):
-                cell = Cell(slug, HeldUpForTwoSeconds if ":" in slug else HeldUp)
-                (found[slug],) = play([cell], site, pool, lambda _: Word.LOST, once)[cell]
+            for cell in cells:
+                name = cell.hazard.slug if issubclass(cell.hazard, Outlasts) else cell.strategy
+                (found[name],) = play([cell], site, pool, lambda _: Word.LOST, once)[cell]
         finally:
             pool.close()
     return found
@@ -97,6 +146,22 @@ def test_without_a_lease_or_with_a_renewed_one_no_holder_is_too_late(
     slug: str, results: dict[str, Judgement]
 ) -> None:
     assert results[slug].word == Word.KEPT, results[slug].verdict.cause
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(
+    ("hazard", "word"),
+    [(Outlasts, Word.KEPT), (OutlastsStarved, Word.INCONCLUSIVE), (OutlastsUnrenewed, Word.LOST)],
+)
+def test_a_renewal_that_the_machine_did_not_let_run_shows_nothing(
+    hazard: type[Outlasts], word: Word, results: dict[str, Judgement]
+) -> None:
+    """22,020 were `lost` under `watchdog` on a machine that was busy: its renewal came too late."""
+    result = results[hazard.slug]
+    assert result.word == word, result.verdict.cause
+    starved = "the machine gave worker " in result.verdict.cause
+    assert starved == (word == Word.INCONCLUSIVE)
+    assert bool(result.verdict.fired) == (word != Word.INCONCLUSIVE)
 
 
 @pytest.mark.timeout(300)
