@@ -20,6 +20,7 @@ from environ import Env
 
 from loadtest.explorer import lane
 from loadtest.explorer.cores import core_of, keep_to
+from loadtest.explorer.left import end_sessions, end_sessions_of
 from loadtest.explorer.pulse import last_words
 from loadtest.findings.job import Job
 from loadtest.servers import MariaDB, Postgres, ServerError, Valkey
@@ -95,9 +96,9 @@ class Lanes:
 
 class _Lane:
     def __init__(self, postgres: Postgres, number: int, stack: ExitStack, mariadb: bool) -> None:
-        database = f"lane_{number}"
-        with psycopg.connect(postgres.url.replace("/lab?", "/postgres?"), autocommit=True) as admin:
-            admin.execute(f"CREATE DATABASE {database} TEMPLATE lab")
+        self.database, self.admin = f"lane_{number}", postgres.url.replace("/lab?", "/postgres?")
+        with psycopg.connect(self.admin, autocommit=True) as admin:
+            admin.execute(f"CREATE DATABASE {self.database} TEMPLATE lab")
         primary = stack.enter_context(Valkey(port=0))  # replicas, for locks that need one, connect by TCP
         nodes = [stack.enter_context(Valkey()) for _ in range(NODES)]
         self.core = core_of(number)
@@ -108,15 +109,15 @@ class _Lane:
         keep_to(self.core, [server.pid for server in self.valkeys])
         self.environment = {
             "DJANGO_SETTINGS_MODULE": "ledger.settings",
-            "DATABASE_URL": postgres.url.replace("/lab?", f"/{database}?"),
+            "DATABASE_URL": postgres.url.replace("/lab?", f"/{self.database}?"),
             "REDIS_URL": primary.url,
             "REDIS_PORT": str(primary.port),
             "REDIS_NODES": ",".join(node.url for node in nodes),
         }
-        if mariadb:
-            own = stack.enter_context(MariaDB(settings=EXPLORED))
-            keep_to(self.core, [own.pid])
-            self.environment["MARIADB_URL"] = own.url
+        self.mariadb = stack.enter_context(MariaDB(settings=EXPLORED)) if mariadb else None
+        if self.mariadb:
+            keep_to(self.core, [self.mariadb.pid])
+            self.environment["MARIADB_URL"] = self.mariadb.url
         self.job: Job | None = None
         self.until = inf
         #: its process writes there where it was last
@@ -134,7 +135,11 @@ class _Lane:
         self.ready = False
 
     def _start_anew(self) -> None:
-        """Something hangs there. A server that is busy for ever would answer the next job as little as this one."""
+        """Something hangs there. A server that is busy for ever would answer the next job as little as this one, and a
+        session that is left keeps its locks."""
+        end_sessions(self.admin, self.database)
+        if self.mariadb:
+            end_sessions_of(self.mariadb)
         for server in self.valkeys:
             server.kill()
             server.start()

@@ -278,7 +278,8 @@ class Harness:
             raise swallows(lost)
 
     def _end_thread(self, run: Run, task: Task) -> None:
-        """A thread that does not come to its end is left where it is. From now on another one takes its place."""
+        """A thread that does not come to its end is left where it is. From now on another one takes its place. One that
+        hangs in a server comes to its end if that lets it go."""
         if task.steps:
             task.steps.close()
         if task.steps or task.coroutine:  # it ends with the thread of its loop
@@ -286,7 +287,7 @@ class Harness:
         hangs = run.hung is task
         if task.state is not State.DONE and not hangs:
             task.go.release()
-        within = HUNG_WITHIN if hangs else END_WITHIN
+        within = END_WITHIN if not hangs or self._is_let_go(task) else HUNG_WITHIN
         if not task.main:
             until = _now() + within
             while task.thread and task.thread.is_alive() and not task.swallows and _now() < until:
@@ -297,6 +298,13 @@ class Harness:
             self.threads[task.worker.index] = WorkerThread()
             if not (hangs or task.swallows):
                 raise hang(task)
+
+    def _is_let_go(self, task: Task) -> bool:
+        """Has it waited for a server? It goes on now."""
+        found = False
+        for name, sessions in task.worker.sessions.items():
+            found |= self.servers[name].lets_go([each for each, user in sessions.items() if user is task])
+        return found
 
 
 def _settle(server: Server, sessions: Sequence[Any]) -> None:

@@ -74,6 +74,9 @@ class Server(Protocol):
     def end_sessions(self, sessions: Sequence[Any], cut: bool = False) -> None:
         """The owner of these sessions died: what they held is free at once. `cut`: the owner lives, and notices."""
 
+    def lets_go(self, sessions: Sequence[Any]) -> bool:
+        """Their threads hang: what they wait for in this server ends with an error. Returns whether there was any."""
+
     def undisturbed(self, op: Op, own: Sequence[Any], others: Sequence[Any]) -> bool:
         """Does `op` do the same whatever the `others` sessions hold, or have done and not committed? It is sent by a
         worker whose `own` sessions these are."""

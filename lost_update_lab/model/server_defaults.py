@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from lost_update_lab.model.workers import Task
 
@@ -27,6 +28,9 @@ class Plain:
 
     def abort(self, task: Task) -> None:
         raise NotImplementedError
+
+    def lets_go(self, sessions: Sequence[Any]) -> bool:
+        return False
 
     def lag(self) -> None:
         raise NotImplementedError

@@ -1,7 +1,8 @@
 """A thread whose turn it is, and which sends no news: where it stands, and what it waits for.
 
-A thread that waits for its server stands in a gate and has time: the machine may be busy. A thread that stands still in
-its own code, and uses no processor time, waits for something that no gate sees.
+A thread that waits for its server stands in a gate and has time: the machine may be busy. So has one that computes, or
+that waits for a processor: only the processor time that it takes counts. A thread that sleeps in its own code waits for
+something that no gate sees. None of this decides a verdict: it ends a search, which then proves nothing.
 """
 
 from __future__ import annotations
@@ -14,16 +15,19 @@ import threading
 import time
 import traceback
 from collections.abc import Sequence
+from math import inf
 from pathlib import Path
 
 from lost_update_lab.model.errors import GATE_IT, MORE_TIME, REPORT_IT, SWALLOWS, Broken, Elsewhere
 from lost_update_lab.model.workers import Task
 from lost_update_lab.runs.one_owner import OF_ITS_OWN, SHARED
 
-#: seconds without news: from a thread in a gate, or at work; and from one that stands still in its own code
-NEWS_WITHIN, STANDS_WITHIN = 20.0, 3.0
-#: seconds without news after which the end of the budget is the fault of the thread whose turn it is
-INSIDE = 1.0
+#: seconds without news from a thread in a gate, at least, and as a share of the budget; of processor time from one at
+#: work; and from one that sleeps in its own code
+NEWS_WITHIN, SHARE, STANDS_WITHIN = 20.0, 1 / 3, 3.0
+#: seconds without news after which the end of the budget is the fault of the thread whose turn it is; and, if that
+#: thread waits for the answer to a command, of the command, at most
+INSIDE, UNANSWERED_WITHIN = 1.0, 3.0
 #: … and from one that is known to hang, when its run is over
 HUNG_WITHIN = 0.2
 DEBUGGERS = frozenset({"bdb", "pdb", "ipdb", "debugpy", "pydevd", "_pydevd_bundle"})
@@ -62,18 +66,22 @@ OF_COROUTINES = (
 )
 _ASYNCIO = os.path.dirname(asyncio.__file__)
 UNSEEN = "{who} waits in something that the explorer does not see: {place}{inside}"
-UNANSWERED = "{who} waits for the answer to {command}, and {server} has given none for {seconds:g} s"
-BUSY = "look at that command: a server that is busy with it answers nobody else meanwhile"
+UNANSWERED = "{when}{who} waits for the answer to {command}, and {server} has given none for {seconds:.0f} s"
+BUSY = (
+    "look at that command: it keeps its server busy, or waits for something there that the explorer does not see. Only "
+    "if it ends by itself, give it more time: --budget SECONDS"
+)
 SWALLOWED = (
     "{who} catches BaseException and goes on ({place}): a worker that has crashed cannot be stopped so"
 )
 
 
 class Watchdog:
-    """Asked again and again while there is no news."""
+    """Asked again and again while there is no news. `budget`: of the search, in seconds."""
 
-    def __init__(self) -> None:
+    def __init__(self, budget: float | None = None) -> None:
         self.news, self.since, self.used = -1, 0.0, 0.0
+        self.answers_within = max(NEWS_WITHIN, SHARE * (budget or 0.0))
 
     def look(self, news: int, task: Task | None, now: float) -> Broken | None:
         """The error, once it is certain. `news` grows with each sign of life. `task`: the one whose turn it is."""
@@ -85,15 +93,20 @@ class Watchdog:
         if news != self.news or _in_a_debugger(thread):
             self.news, self.since, self.used = news, now, used
             return None
-        stands = thread is not None and used - self.used < 0.01 and not _in_a_gate(thread)
-        if now - self.since < (STANDS_WITHIN if stands else NEWS_WITHIN):
-            return None
-        return hang(task)
+        silent, computed = now - self.since, used - self.used
+        if thread is None or _in_a_gate(thread):
+            over = silent >= self.answers_within
+        else:
+            stands = computed < 0.01 and not _waits_for_a_processor(thread)
+            over = (stands and silent >= STANDS_WITHIN) or computed >= NEWS_WITHIN
+        return hang(task, silent) if over else None
 
 
 def out_of_time(task: Task | None, budget: float | None, since: float) -> Broken:
     """The error to raise when the budget has ended inside of a schedule. `since`: seconds without news."""
     told = f"the budget of {budget:g} s ended"
+    if task and since >= min(UNANSWERED_WITHIN, SHARE * (budget or inf)) and _asks_in_vain(task):
+        return _unanswered(task, since, f"{told}: ")
     if task is None or not task.thread or since < INSIDE or _in_a_gate(task.thread):
         return Broken(told, MORE_TIME)
     place = _placed(_frames(task.thread))[3]
@@ -101,17 +114,15 @@ def out_of_time(task: Task | None, budget: float | None, since: float) -> Broken
     return Broken(f"{told}: {task.name} was in its own code for {since:.0f} s ({place})", TURNS, trace)
 
 
-def hang(task: Task | None) -> Broken:
-    """The error to raise, with the traceback of the thread that hangs."""
+def hang(task: Task | None, silent: float = NEWS_WITHIN) -> Broken:
+    """The error to raise, with the traceback of the thread that hangs. `silent`: seconds without news."""
     frames = _frames(task.thread) if task else []
     if task is None or not frames:
         return Broken("nothing is heard of any worker", REPORT_IT)
     inner, own, inside, place = _placed(frames)
     trace = _told(task.thread)
-    if task.op and task.op.server and _in_a_gate(task.thread):
-        command = task.op.text if len(task.op.text) <= SHOWN_OF_IT else task.op.text[:SHOWN_OF_IT] + "…"
-        where = {"command": command, "server": task.op.server, "seconds": NEWS_WITHIN}
-        return Broken(UNANSWERED.format(who=task.name, **where), BUSY, trace=trace)
+    if _asks_in_vain(task):
+        return _unanswered(task, silent)
     if "futex" in _waits_in(task.thread) and inner is own:
         return Elsewhere(PROCESSES.format(place=place), trace=trace)
     if "futex" in _waits_in(task.thread) and _is_of(inner.filename, LOCKED):
@@ -120,6 +131,19 @@ def hang(task: Task | None) -> Broken:
     if any(frame.filename.startswith(_ASYNCIO) for frame in frames):
         remedy = OF_COROUTINES
     return Broken(UNSEEN.format(who=task.name, place=place, inside=inside), remedy, trace=trace)
+
+
+def _asks_in_vain(task: Task) -> bool:
+    """Does its thread wait for the answer to a command?"""
+    return bool(task.op and task.op.server) and _in_a_gate(task.thread)
+
+
+def _unanswered(task: Task, silent: float, when: str = "") -> Broken:
+    """Likewise for a command that has no answer."""
+    assert task.op
+    command = task.op.text if len(task.op.text) <= SHOWN_OF_IT else task.op.text[:SHOWN_OF_IT] + "…"
+    where = {"when": when, "command": command, "server": task.op.server, "seconds": silent}
+    return Broken(UNANSWERED.format(who=task.name, **where), BUSY, trace=_told(task.thread))
 
 
 def swallows(task: Task) -> Broken:
@@ -182,6 +206,15 @@ def _used(thread: threading.Thread) -> float:
         return time.clock_gettime(time.pthread_getcpuclockid(thread.ident or 0))
     except (OSError, AttributeError):  # the thread has ended, or the system has no such clocks
         return time.perf_counter()
+
+
+def _waits_for_a_processor(thread: threading.Thread) -> bool:
+    """Is it ready to go on, on a machine that is busy? Only Linux can tell."""
+    try:
+        stat = Path(f"/proc/self/task/{thread.native_id}/stat").read_text()
+    except OSError:
+        return False
+    return stat.rpartition(")")[2].split()[0] == "R"
 
 
 def _waits_in(thread: threading.Thread | None) -> str:

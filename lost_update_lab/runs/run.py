@@ -53,7 +53,7 @@ class Run(World):
     def begin(self) -> None:
         """Hand the turn to the first worker. Returns when the run is over, while its threads still stand."""
         self._pass_on(None)
-        watchdog = Watchdog()
+        watchdog = Watchdog(self.bounds.budget)
         while not self._over.acquire(timeout=LOOK_EVERY):
             now = _now()
             broken = watchdog.look(self.news, self._turn, now)

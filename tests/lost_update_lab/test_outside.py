@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import logging
 import os
 import socket
@@ -141,6 +142,24 @@ def test_a_server_that_does_not_answer_is_named_with_its_command() -> None:
         str(told) == "A waits for the answer to EVAL while true do end 0, and redis has given none for 20 s"
     )
     assert told.remedy == hang.BUSY
+
+
+def test_a_thread_that_waits_for_a_processor_does_not_hang() -> None:
+    """On a busy machine it gets none for seconds. One that sleeps in its own code hangs."""
+    over, much = threading.Event(), bytes(10**7)
+
+    def computes() -> None:
+        while not over.is_set():
+            hashlib.sha256(much)
+
+    busy, asleep = (threading.Thread(target=each) for each in (computes, over.wait))
+    for thread in (busy, asleep):
+        thread.start()
+    while not hang._waits_for_a_processor(busy) or "futex" not in hang._waits_in(asleep):
+        pass
+    found = hang._waits_for_a_processor(asleep)
+    over.set()
+    assert not found
 
 
 def test_a_thread_at_a_breakpoint_does_not_hang() -> None:

@@ -268,6 +268,14 @@ class PostgresServer(Plain):
         self.admin.pgconn.exec_(b"SELECT pg_cancel_backend(%d)" % pid)
         self._line.go_on(pid)
 
+    def lets_go(self, sessions: Sequence[Any]) -> bool:
+        busy = [
+            s for s in sessions if not s.closed and s.pgconn.transaction_status == TransactionStatus.ACTIVE
+        ]
+        for session in busy:
+            self.cancel(session.info.backend_pid)
+        return bool(busy)
+
     def undisturbed(self, op: Op, own: Sequence[Any], others: Sequence[Any]) -> bool:
         """Under READ COMMITTED, others' sessions matter only to a command that could run into their locks."""
         if self.answers.strict or any(

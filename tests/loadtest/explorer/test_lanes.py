@@ -1,17 +1,22 @@
-"""A lane's process: when the budget of its first job begins."""
+"""A lane's process: when the budget of its first job begins, and what it leaves behind."""
 
 from __future__ import annotations
 
-from contextlib import closing
+import re
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from multiprocessing.connection import wait
 from time import monotonic
 from typing import Any
 
+import psycopg
 import pytest
 import redis
+from django.db import connections, transaction
 
 from loadtest.explorer.lanes import STARTS_WITHIN, Lanes, _margin
 from loadtest.findings.job import Job
+from lost_update_lab.runs import hang
 
 BUDGET = 60.0
 
@@ -45,6 +50,34 @@ def test_a_server_that_a_lock_keeps_busy_for_ever_is_begun_anew(django_db_blocke
         with closing(redis.Redis.from_url(lane.environment["REDIS_URL"])) as client:
             assert client.ping()
         _keep_busy(lane.environment["REDIS_URL"])
+
+
+@contextmanager
+def busy_in_postgres(name: str, *, sql: str) -> Iterator[None]:
+    """It keeps its table locked, too."""
+    with transaction.atomic(using=sql), connections[sql].cursor() as cursor:
+        cursor.execute("LOCK TABLE ledger_entry")
+        cursor.execute("DO $$ BEGIN LOOP END LOOP; END $$")
+    yield
+
+
+@pytest.mark.timeout(300)
+def test_a_command_that_postgresql_never_answers_ends_with_the_budget(django_db_blocker: Any) -> None:
+    """It was told to take more time. Its session went on computing, and kept its locks from the next job."""
+    jobs = [
+        Job(strategy=f"{__name__}:busy_in_postgres", budget=10.0),
+        Job(strategy="no-lock", faults=0, budget=60.0),
+    ]
+    with django_db_blocker.unblock(), Lanes(1) as lanes:
+        (_, first), (_, second) = lanes.explore(jobs)
+        [lane] = lanes._lanes
+        with psycopg.connect(lane.admin) as admin:
+            there = "SELECT query FROM pg_stat_activity WHERE datname = %s AND query LIKE '%%LOOP%%'"
+            assert admin.execute(there, [lane.database]).fetchall() == []
+    assert re.match(r"the budget of 10 s ended: [AB] waits for the answer to DO \$\$ BEGIN LOOP", first["error"])
+    assert first["remedy"] == hang.BUSY
+    assert first["trace"]
+    assert second["result"].exhausted
 
 
 def _keep_busy(url: str) -> None:
