@@ -41,10 +41,15 @@ class Worker:
         self._pipe.send((action, args))
 
     def answers(self, patience: float = PATIENCE) -> Any:
-        """Return its answer. Raises TimeoutError. What the lock raised becomes a RuntimeError with its text."""
+        """Return its answer. Raises TimeoutError, or EOFError if it has ended. What the lock raised becomes a
+        RuntimeError with its text."""
         if not self._pipe.poll(patience):
             raise TimeoutError("the process does not answer")
-        kind, value = self._pipe.recv()
+        try:
+            kind, value = self._pipe.recv()
+        except EOFError:
+            self._process.join(PATIENCE)
+            raise EOFError(f"the process has ended with code {self._process.exitcode}") from None
         if kind == "raised":
             raise RuntimeError(value)
         return value
@@ -54,9 +59,10 @@ class Worker:
         return self.answers()
 
     def waits(self, admin: Redis, patience: float = PATIENCE) -> None:
-        """Return once the process waits for the lock: when the server shows it (blocked, subscribed, or polling), or,
-        for a lock without a server, when the process sleeps and has no answer."""
-        pid, first, deadline = f"pid-{self.pid}", None, time.monotonic() + patience
+        """Return once the process waits for the lock: when the server shows it (blocked, subscribed, or polling) and it
+        sleeps. For a lock without a server: when it sleeps and has no answer. (An interrupt that strikes a finalizer
+        is swallowed by Python, and redis-py's connections leave some behind.)"""
+        pid, first, before, deadline = f"pid-{self.pid}", None, 0, time.monotonic() + patience
         if not self._asks_a_server:
             while _state(self.pid) != "S" or self._pipe.poll(0.02):
                 pass
@@ -64,11 +70,12 @@ class Worker:
         while time.monotonic() < deadline and not self._pipe.poll():
             clients = [each for each in admin.client_list() if each["name"] == pid]
             commands = sum(int(each.get("tot-cmds", 0)) for each in clients)
-            if any(map(_is_woken, clients)):
-                return
             first = commands if first is None and clients else first
-            if first is not None and commands >= first + 4:
+            polls = first is not None and commands >= first + 8  # more than a handshake has
+            quiet = commands == before and any(map(_is_woken, clients))
+            if (polls or quiet) and _state(self.pid) == "S":
                 return
+            before = commands
             time.sleep(0.005)
         raise TimeoutError("the process does not wait")
 

@@ -74,7 +74,9 @@ def test_a_command_that_postgresql_never_answers_ends_with_the_budget(django_db_
         with psycopg.connect(lane.admin) as admin:
             there = "SELECT query FROM pg_stat_activity WHERE datname = %s AND query LIKE '%%LOOP%%'"
             assert admin.execute(there, [lane.database]).fetchall() == []
-    assert re.match(r"the budget of 10 s ended: [AB] waits for the answer to DO \$\$ BEGIN LOOP", first["error"])
+    assert re.match(
+        r"the budget of 10 s ended: [AB] waits for the answer to DO \$\$ BEGIN LOOP", first["error"]
+    )
     assert first["remedy"] == hang.BUSY
     assert first["trace"]
     assert second["result"].exhausted
