@@ -99,8 +99,8 @@ def _look(value: Any, path: str, module: str, found: dict[str, str], seen: set[i
         found[path] = repr(value).partition(" object")[0].partition(" at 0x")[0]
     elif issubclass(kind, MEMORY):
         found[path] = memory_of(value)
-    elif callable(info := getattr(value, "cache_info", None)):
-        found[path] = f"{info().currsize} cached"
+    elif hasattr(kind, "cache_info") or (kind is FunctionType and "cache_info" in vars(value)):
+        found[path] = f"{value.cache_info().currsize} cached"
     elif id(value) not in seen and len(seen) < MOST and not _is_left_out(value, module):
         seen.add(id(value))
         for name, each in _inside(value):

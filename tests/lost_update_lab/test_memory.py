@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any, ClassVar
@@ -159,3 +160,18 @@ def test_a_module_that_is_loaded_or_replaced_after_the_first_look_is_seen(
         late.__file__, late.__dict__["tries"] = str(tmp_path / "late.py"), int(count)
         monkeypatch.setitem(sys.modules, "late", late)
         assert modules.state("late") == {"late.tries": count}
+
+
+class Obliging:
+    """A proxy, or a stand-in: it has every method that it is asked for."""
+
+    def __getattr__(self, name: str) -> Callable[[], None]:
+        return lambda: None
+
+
+def test_an_object_that_has_every_attribute_is_no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was asked for the size of its cache, and had none."""
+    monkeypatch.setitem(made, "it", Obliging())
+    monkeypatch.setitem(made, "cached", lru_cache(abs))
+    made["cached"](1)
+    assert modules.state(__name__)[f"{__name__}.made['cached']"] == "1 cached"
