@@ -16,6 +16,7 @@ from lost_update_lab.gates import (
     event_loop,
     executors,
     files,
+    imports,
     mariadb,
     outside,
     process_memory,
@@ -61,6 +62,7 @@ GATES: tuple[Callable[[Patches], None], ...] = (
     clock.install,
     mariadb.install,
     outside.install,
+    imports.install,
     process_memory.install,
 )
 _now = time.perf_counter  # the real one: workers see another

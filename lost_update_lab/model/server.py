@@ -84,6 +84,9 @@ class Server(Protocol):
     def holds(self, sessions: Sequence[Any]) -> bool:
         """Might other workers see it when these sessions end?"""
 
+    def keeps_out(self, sessions: Sequence[Any]) -> bool:
+        """Does one of them hold a lock beyond its transactions? No look at the contents shows it."""
+
     def lag(self) -> None:
         """From now on no write reaches the replica."""
 

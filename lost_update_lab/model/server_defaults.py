@@ -32,6 +32,9 @@ class Plain:
     def lets_go(self, sessions: Sequence[Any]) -> bool:
         return False
 
+    def keeps_out(self, sessions: Sequence[Any]) -> bool:
+        return False
+
     def lag(self) -> None:
         raise NotImplementedError
 

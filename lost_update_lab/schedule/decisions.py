@@ -88,7 +88,7 @@ def _step(world: World, task: Task, transition: Transition) -> Task:
         task.due = world.now
     task.shown |= not task.op.local
     polls = world.full and task.history.last is not None
-    mark = world.shared() if polls else b""
+    mark = world.polled() if polls else b""
     if task.leases is None:  # its round begins
         if task.vain_since is not None and task.seen != mark:
             virtual_clock.meets_news(world, task)

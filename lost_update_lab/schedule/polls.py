@@ -24,7 +24,7 @@ def close(world: World, task: Task, seconds: float | None) -> None:
     until(world, task, seconds)
     retries.close(task)
     if task.leases is None and world.full:  # not a step: it asked no server
-        task.seen = world.shared()
+        task.seen = world.polled()
     ends, before, task.leases = world.leases(), task.leases or {}, None
     task.by_clock, task.timed = task.timed, False
     task.renews = any(ends.get(key, end) > end for key, end in before.items())

@@ -137,6 +137,6 @@ def _task(world: World, task: Task, time: Any, now: int | None) -> tuple[Any, ..
         task.renews,
         task.notified,
         task.vain_since is not None,
-        task.looks_again and task.seen != world.shared(),
+        task.looks_again and task.seen != world.polled(),
         history.key(now) if now is not None else history.done,
     )

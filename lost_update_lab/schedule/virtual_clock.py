@@ -153,7 +153,7 @@ def notice_unblocked(world: World) -> None:
             world.deadlock = [t for s in world.servers.values() for t in s.deadlocked(world.waiting_line)]
     if not any(task.own_step or task.vain_since is not None for task in world.tasks):
         return
-    mark = world.shared()
+    mark = world.polled()
     for task in world.tasks:
         if task.own_step:
             task.seen, task.own_step = mark, False

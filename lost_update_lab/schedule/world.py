@@ -145,6 +145,16 @@ class World:
         """What everyone could see now, as a digest, regardless of the time that leases have left."""
         return b"|".join(server.contents() for server in self.servers.values())
 
+    def polled(self) -> bytes:
+        """… and which workers hold a lock beyond their transactions: what one that polls may find changed."""
+        keepers = [
+            (name, worker.index)
+            for name, server in self.servers.items()
+            for worker in self.workers
+            if server.keeps_out(list(worker.sessions.get(name, ())))
+        ]
+        return self.shared() + repr(keepers).encode() if keepers else self.shared()
+
     def leases(self) -> dict[tuple[str, str], int]:
         """When each lease ends, by server and key."""
         return {

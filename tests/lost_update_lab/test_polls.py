@@ -146,3 +146,19 @@ def test_how_often_a_worker_has_drawn_here_changes_nothing_there() -> None:
     assert often.draws("name").random() == seldom.draws("name").random()
     assert often.draws("sleep").random() != seldom.draws("sleep").random()
     assert Worker("B", 1).draws("name").random() != Worker("A", 0).draws("name").random()
+
+
+@pytest.mark.parametrize("poll", [0.08, 1.0])
+def test_a_lock_of_a_session_that_is_given_back_is_news(explore: Explore, poll: float) -> None:
+    """No row and no key shows it. A waiter that had polled in vain during a pause slept on, and was said to wait for
+    ever."""
+
+    @contextmanager
+    def polled(own: bank.Bank) -> Iterator[None]:
+        while not own.sql.execute("SELECT pg_try_advisory_lock(7)").fetchone()[0]:
+            time.sleep(poll)
+        yield
+        own.sql.execute("SELECT pg_advisory_unlock(7)")
+
+    result = explore(bank.locked_by(polled), faults=1, kinds={Fault.PAUSE, Fault.CRASH})
+    assert (result.cause, result.exhausted, result.worst) == ("", True, UNBROKEN)

@@ -196,6 +196,9 @@ class MemoisedPostgres(MemoisedServer):
     def holds(self, sessions: Sequence[Who]) -> bool:
         return any(self.session(who).inside for who in sessions)
 
+    def keeps_out(self, sessions: Sequence[Who]) -> bool:
+        return any(self.session(who).holds for who in sessions)
+
 
 #: distinguishes the answer to a command that has waited from the command itself
 GOES_ON = ("goes on",)

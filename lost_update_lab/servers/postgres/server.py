@@ -288,6 +288,9 @@ class PostgresServer(Plain):
         live = [s for s in sessions if not s.closed]
         return any(s.pgconn.transaction_status != TransactionStatus.IDLE or holds(s) for s in live)
 
+    def keeps_out(self, sessions: Sequence[Any]) -> bool:
+        return any(holds(session) for session in sessions if not session.closed)
+
     def prove_idle(self, sessions: Sequence[Any]) -> None:
         """After each run. Raises RuntimeError with what a session still holds, now or when it is next used. The server
         has already said that none is inside a transaction; what outlasts a transaction is asked for."""
