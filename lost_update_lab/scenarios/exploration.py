@@ -40,6 +40,8 @@ from lost_update_lab.subject.outcome import comparable
 from lost_update_lab.subject.scenario import Mistake, Scenario
 from lost_update_lab.subject.servers import Servers
 
+#: µs: longer than the leases that people write into rows
+ASIDE = 3600 * SECOND
 NOT_AGAIN = "a schedule was {}, and is not when it is run again: something outside of the gates decides"
 #: what survives a schedule: how much of it is named
 MOST_NAMES = 6
@@ -76,6 +78,7 @@ class Opened:
             kinds=of.kinds,
             slack=round(of.slack * SECOND),
             budget=of.budget,
+            aside=ASIDE,
         )
 
     @contextmanager

@@ -14,6 +14,8 @@ _INSERT = re.compile(
 )
 _ERROR = re.compile(r"[A-Z]\w+: ")
 _MANY = 6  # columns that are worth listing
+#: in a script a quote is no mere quote of a name
+_SCRIPT = re.compile(r"(?:EVAL|FCALL|SCRIPT|FUNCTION)\b", re.IGNORECASE)
 _PLACE = re.compile(r"%s|%\(\w+\)s|\$\d+")
 
 
@@ -24,7 +26,7 @@ def readable(command: str, reply: str) -> tuple[str, str]:
     parts = values.split(", ") if values else []
     for value in parts:
         text = _PLACE.sub(lambda _, value=value: value, text, count=1)  # type: ignore[misc]
-    text = text.replace('"', "")
+    text = text if _SCRIPT.match(text) else text.replace('"', "")
     if (found := _SELECT.fullmatch(text)) and "(" not in found["columns"]:
         return _select(found["columns"], found["rest"], reply)
     if found := _INSERT.match(text):

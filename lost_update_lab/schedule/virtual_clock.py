@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lost_update_lab.model.bounds import Fault
 from lost_update_lab.model.digest import digest
 from lost_update_lab.model.errors import NotTheSame
 from lost_update_lab.model.workers import State, Task, Worker
@@ -23,7 +24,19 @@ def held_back(world: World, poller: Worker) -> bool:
 
 
 def next_timer(world: World) -> int | None:
-    """When the next sleep, time-out or lease ends. The timers of a paused worker stand still with it."""
+    """When the next sleep, time-out or lease ends. The timers of a paused worker stand still with it. If nothing ends,
+    and workers look at their clocks, a pause has an end of its own (Bounds)."""
+    if (found := min(_ends(world), default=None)) is not None:
+        return found
+    aside = world.looks and Fault.PAUSE in world.bounds.kinds and world.now < world.bounds.aside
+    return world.bounds.aside if aside else None
+
+
+def ends_something(world: World) -> bool:
+    return bool(_ends(world))
+
+
+def _ends(world: World) -> list[int]:
     times = [
         wakes_at(world, t)
         for t in world.tasks
@@ -33,7 +46,7 @@ def next_timer(world: World) -> int | None:
         leases = server.leases()
         world.longest = max([world.longest, *(end - world.now for end in leases.values())])
         times += [] if world.leases_stand else leases.values()
-    return min(times, default=None)
+    return times
 
 
 def wakes_at(world: World, task: Task) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 
 import psycopg
 import pytest
@@ -55,3 +56,33 @@ def test_a_default_goes_by_another_clock(trial: Trial) -> None:
     """It would write the real time, and a comparison with the virtual one would say nothing."""
     with pytest.raises(Mistake, match="inside of taken"):
         trial([take_a_coupon] * 2, setup=a_coupon)
+
+
+FREE = "UPDATE till SET owner = %s, deadline = %s WHERE deadline < %s RETURNING money"
+
+
+def pay_if_free(minutes: float) -> str:
+    """The lease goes by the callers' own clocks, and nobody waits for it: nothing on the server ends."""
+    with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as db:
+        now = datetime.now(UTC)
+        found = db.execute(FREE, ["me", now + timedelta(minutes=minutes), now]).fetchone()
+        if not found:
+            return "busy"
+        db.execute("UPDATE till SET money = %s", [found[0] + 1])
+    return "paid"
+
+
+def nothing_is_lost(ann: object, bob: object) -> bool:
+    with psycopg.connect(os.environ["DATABASE_URL"]) as db:
+        (money,) = db.execute("SELECT money FROM till").fetchone() or (0,)
+    return money >= [ann, bob].count("paid")
+
+
+@pytest.mark.parametrize(("minutes", "verdict"), [(0.5, "violated"), (30, "violated"), (24 * 60, "kept")])
+def test_a_pause_may_last_longer_than_a_lease_that_nobody_waits_for(
+    trial: Trial, minutes: float, verdict: str
+) -> None:
+    workers = [(pay_if_free, minutes)] * 2
+    result = trial(workers, setup=a_till, invariant=nothing_is_lost, pauses=1, control=False)
+    assert (result.verdict, result.exhausted) == (verdict, True), str(result)
+    assert trial(workers, setup=a_till, invariant=nothing_is_lost, control=False).kept
