@@ -6,13 +6,13 @@ for the interpreter's own lock.
 
 from __future__ import annotations
 
-from importlib import _bootstrap  # type: ignore[attr-defined]
+from importlib import _bootstrap
 from typing import Any
 
 from lost_update_lab.gates.patch import Patches
 from lost_update_lab.runs.place import beside
 
-_load = _bootstrap._find_and_load
+_load = _bootstrap._find_and_load  # type: ignore[attr-defined]
 
 
 def load(name: str, *args: Any) -> Any:

@@ -107,6 +107,8 @@ class Task:
     session: Any = None
     #: resumes that command when its time-out comes; called with the world and the task
     expire: Callable[[Any, Task], None] = field(default=lambda world, task: None)
+    #: that command has waited
+    waited: bool = False
     #: how often it was told to end and went on all the same
     halts: int = 0
     swallows: bool = False

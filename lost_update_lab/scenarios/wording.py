@@ -52,7 +52,7 @@ def _select(columns: str, rest: str, reply: str) -> tuple[str, str]:
 
 def _count(reply: str) -> str:
     """`UPDATE 1`, `INSERT 0 1` → the number of rows."""
-    found = re.fullmatch(r"(?:UPDATE|DELETE|INSERT 0) (\d+)", reply)
+    found = re.fullmatch(r"(?:UPDATE|DELETE|INSERT 0) (\d+)(.*)", reply)
     if not found:
         return shortened(reply, MOST)
-    return f"{found[1]} row" if found[1] == "1" else f"{found[1]} rows"
+    return (f"{found[1]} row" if found[1] == "1" else f"{found[1]} rows") + found[2]

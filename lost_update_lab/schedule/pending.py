@@ -15,6 +15,9 @@ from lost_update_lab.model.workers import Standing, State, Task, halt
 from lost_update_lab.schedule import polls, retries, virtual_clock
 from lost_update_lab.schedule.world import World
 
+#: of a command that is a transaction by itself: whose BEGIN and COMMIT are shown, and that it had to wait
+BY_ITSELF, WAITED = "by itself", ", sent earlier: it waited"
+
 
 class Seen(NamedTuple):
     """What a thread is told if it may look at files: what the disk holds, and the rest."""
@@ -65,7 +68,7 @@ def blocked(world: World, task: Task, seconds: float | None = None, in_vain: boo
 
 
 def block(world: World, task: Task, seconds: float | None = None, in_vain: bool = False) -> None:
-    task.state = State.BLOCKED
+    task.state, task.waited = State.BLOCKED, True
     if in_vain:
         polls.close(world, task, seconds)
     else:
@@ -90,6 +93,9 @@ def tell(world: World, task: Task, op: Op, reply: str) -> None:
     """Write down a command and its reply for the people who read the schedule."""
     task.history.sent.append(op.text)
     retries.send(task, op.identity)
+    if op.alone:  # what it has read it had read before it waited
+        reply = (reply or BY_ITSELF) + WAITED * task.waited
+    task.waited = False
     world.record(task.worker.name, task.name, "step", op.text, reply)
 
 

@@ -134,9 +134,8 @@ def _sent(
         gen, given = driver.asked_again(gen, given, virtual(text_of(given)))
     alone = op.alone = idle and connection.autocommit and not op.reads and op.text in server.compound
     if kind in (driver.EXECUTE, driver.STATEMENT) and idle and (alone or not connection.autocommit):
-        yield from _begins(
-            run, task, connection, name, b"BEGIN" if alone else driver.begin_command(connection)
-        )
+        text = b"BEGIN" if alone else driver.begin_command(connection)
+        yield from _begins(run, task, connection, name, text, alone)
     if seconds is not None:
         gen, given = yield from _sleep(run, task, connection, gen, given, seconds)
     tells = hasattr(source, "pgresult")
@@ -158,9 +157,11 @@ def _sent(
     return found
 
 
-def _begins(run: Run, task: Task, connection: Any, name: tuple[int, int], text: bytes) -> Standing:
-    """Begin a transaction, as psycopg does before its first command."""
-    op = Op(NAME, text.decode(), text, local=True, reads=True)
+def _begins(
+    run: Run, task: Task, connection: Any, name: tuple[int, int], text: bytes, alone: bool
+) -> Standing:
+    """Begin a transaction, as psycopg does before its first command. `alone`: it has only one (Op)."""
+    op = Op(NAME, text.decode(), text, local=True, reads=True, alone=alone)
     begins = SqlCommand(name, op, connection.isolation_level, begins=True, send=sending(text))
     run.arrives(task, begins)
     yield from begin(run, task, connection, op, driver.command(connection, text))
@@ -169,7 +170,7 @@ def _begins(run: Run, task: Task, connection: Any, name: tuple[int, int], text: 
 def _ends(run: Run, task: Task, connection: Any, name: tuple[int, int], text: str) -> Standing:
     """End the transaction that a command is by itself. After an error nobody can come in between."""
     undone = text == "ROLLBACK"
-    op = Op(NAME, text, text.encode(), local=undone, reads=undone)
+    op = Op(NAME, text, text.encode(), local=undone, reads=undone, alone=True)
     run.arrives(task, SqlCommand(name, op, connection.isolation_level, send=sending(op.identity)))
     yield from execute(run, task, connection, op, driver.command(connection, op.identity), None)
 

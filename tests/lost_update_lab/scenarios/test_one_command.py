@@ -162,3 +162,13 @@ async def claimed_async(who: str) -> bool:
 
 def test_in_a_coroutine(trial: Trial) -> None:
     assert trial(both(claimed_async), setup=opened(), invariant=one_got_it).verdict == VIOLATED
+
+
+def test_its_transaction_is_told(trial: Trial) -> None:
+    """Else nobody could see why the second one takes what the first one has taken."""
+    result = trial(both(sent(CLAIM.format(""))), setup=opened(), invariant=one_got_it, control=False)
+    told = [line.strip() for line in str(result).splitlines()]
+    assert [line for line in told if line.startswith("COMMIT")] == ["COMMIT  → by itself"] * 2
+    assert any(
+        line.startswith("UPDATE job") and line.endswith("→ 1, sent earlier: it waited") for line in told
+    )
