@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import cache
 
 import pytest
-from sqlalchemy import Engine, create_engine
+from sqlalchemy import Engine, create_engine, func, update
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 from sqlalchemy.orm.exc import StaleDataError
 
@@ -70,3 +70,13 @@ def test_two_who_sell_seats_of_one_show(
     crashes = int(verdict == "kept")  # what is lost without one needs none
     result = trial(both, setup=two_shows, refusals=[StaleDataError], crashes=crashes)
     assert (result.verdict, result.exhausted) == (verdict, True), str(result)
+
+
+def add_seats(seats: int) -> None:
+    with Session(engine()) as session, session.begin():
+        session.execute(update(Show).values(sold=func.coalesce(Show.sold, 0) + seats))
+
+
+def test_a_module_that_holds_what_has_every_attribute(trial: Trial) -> None:
+    """`func` makes a function of whatever name it is asked for: also of `cache_info`."""
+    assert trial([(add_seats, 1), (add_seats, 2)], setup=two_shows, control=False).kept
