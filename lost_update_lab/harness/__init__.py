@@ -35,7 +35,15 @@ from lost_update_lab.model.disk import FILES
 from lost_update_lab.model.errors import ITS_OWN_THREADS, Broken, Unanswered
 from lost_update_lab.model.memoised_server import MemoisedServer
 from lost_update_lab.model.server import Server
-from lost_update_lab.model.system import Judgement, SystemUnderTest, ending_of, told_of, words_of
+from lost_update_lab.model.system import (
+    LEASES,
+    Judgement,
+    SystemUnderTest,
+    ending_of,
+    leased,
+    told_of,
+    words_of,
+)
 from lost_update_lab.model.workers import Halt, State, Task, Worker
 from lost_update_lab.runs import garbage
 from lost_update_lab.runs.hang import HUNG_WITHIN, hang, swallows
@@ -200,10 +208,10 @@ class Harness:
 
     def judge(self, run: World) -> Judgement:
         """What the run came to. Raises Unanswered for an in-memory run if no executed one left the same behind."""
-        endings = tuple(map(told_of, run.endings))
-        found = self._judged.get(key := (run.shared(), run.stuck, endings))
+        endings, held = tuple(map(told_of, run.endings)), leased(run.leases())
+        found = self._judged.get(key := (run.shared(), held, run.stuck, endings))
         if found is None:
-            contents = {name: server.contents() for name, server in run.servers.items()}
+            contents = {name: server.contents() for name, server in run.servers.items()} | {LEASES: held}
             if isinstance(run, InMemoryRun) and not self.system.remembers(contents):
                 raise Unanswered
             found = self._judged[key] = self.system.judge(run.endings, run.stuck, contents)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -11,12 +11,19 @@ from lost_update_lab.model.workers import State, Worker
 
 #: no law was broken in this schedule. What that is worth, only the judge of the whole search can say
 UNBROKEN = "unbroken"
+#: among the contents that a judge gets: which keys have a lease, beside the name of each server
+LEASES = "leases"
 #: no worker could go on. The engine knows only this word and UNBROKEN of a judge's words
 STALLED = "stalled"
 
 
 #: how many places of an error's traceback are kept
 SHOWN = 12
+
+
+def leased(leases: Iterable[tuple[str, str]]) -> bytes:
+    """(server, key) of each lease, as a text. When each of them ends is left out, as it is of the contents."""
+    return repr(sorted(leases)).encode()
 
 
 @dataclass(frozen=True, slots=True)

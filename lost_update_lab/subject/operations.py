@@ -16,7 +16,7 @@ from redis.retry import Retry
 
 from lost_update_lab.model.errors import Unanswered
 from lost_update_lab.model.server import Server
-from lost_update_lab.model.system import STALLED, UNBROKEN, Ending, Judgement, told_of
+from lost_update_lab.model.system import LEASES, STALLED, UNBROKEN, Ending, Judgement, leased, told_of
 from lost_update_lab.servers.mariadb.server import MariaDBServer
 from lost_update_lab.snapshot.redis import RedisSnapshot
 from lost_update_lab.snapshot.tables import Tables
@@ -179,7 +179,9 @@ class Operations:
 
     def holds(self, contents: Mapping[str, bytes]) -> bool:
         """Do the servers hold this now?"""
-        return all(server.contents() == contents[name] for name, server in self.servers.items())
+        leases = leased((name, key) for name, server in self.servers.items() for key in server.leases())
+        same = all(server.contents() == contents[name] for name, server in self.servers.items())
+        return same and contents.get(LEASES, leases) == leases
 
     def _left_behind(self, contents: Mapping[str, bytes]) -> tuple[Any, frozenset[int], Mapping[str, str]]:
         changed = self.database.changed()

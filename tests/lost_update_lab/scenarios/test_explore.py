@@ -213,3 +213,28 @@ def test_a_worker_whose_transaction_has_begun_may_still_be_late(trial: Trial) ->
     """A BEGIN shows nothing to anybody: the second worker may read after the first one has slept, or before."""
     result = trial([(take_slowly, "XMAS"), (take_slowly, "XMAS")], setup=one_voucher)
     assert (result.verdict, result.exhausted) == ("violated", True)
+
+
+class Used(Exception):
+    """The key was there."""
+
+
+def claim_for_an_hour(redis: Any) -> None:
+    """A crash between the two leaves the key for ever."""
+    if not redis.setnx("claim", 1):
+        raise Used
+    redis.expire("claim", 3600)
+    redis.incr("paid")
+
+
+def test_an_invariant_may_ask_whether_a_key_ends(trial: Trial) -> None:
+    """A key with a lease and one without hold the same. The one was judged, and the other taken for it."""
+
+    def ends() -> bool:
+        with redis.Redis.from_url(os.environ["REDIS_URL"]) as client:
+            return client.ttl("claim") != -1
+
+    both = [claim_for_an_hour] * 2
+    laws = {"invariant": (ends, "a key without end"), "refusals": [Used], "control": False}
+    assert trial(both, **laws).kept
+    assert trial(both, **laws, crashes=1).sentence == "a key without end"
