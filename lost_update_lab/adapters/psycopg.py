@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import psycopg
@@ -15,6 +16,10 @@ from lost_update_lab.adapters.versions import Library, Names
 #: psycopg's own, without a gate: `wait` drives every generator that talks to the server
 wait: Any = psycopg.Connection.wait
 connect: Any = psycopg.Connection.connect.__func__  # type: ignore[attr-defined]
+#: asks the server, past the connection, to cancel what is under way there
+cancel: Any = psycopg.BaseConnection.cancel
+cancel_safe: Any = psycopg.Connection.cancel_safe
+cancel_safe_async: Any = psycopg.AsyncConnection.cancel_safe
 #: … and the same of its asyncio form
 wait_async: Any = psycopg.AsyncConnection.wait
 connect_async: Any = psycopg.AsyncConnection.connect.__func__  # type: ignore[attr-defined]
@@ -42,6 +47,7 @@ _CONNECTION = (
     "_pipeline",
     "_closed",
     "_num_transactions",
+    "_should_cancel",
 )
 LIBRARY = Library(
     "psycopg",
@@ -72,12 +78,46 @@ def asked_again(generator: Any, given: Mapping[str, Any], query: str) -> tuple[A
     return anew, given_to(anew)
 
 
+#: what `as_if_it_failed` returns for a generator that raises an error then; and a command that fails
+FAILED, FAILS = object(), "SELECT 1 / 0"
+
+
+def as_if_it_failed(connection: Any, generator: Any, closed: Any) -> Any:
+    """Run a generator that has not begun to where its command has failed. That of a cursor is asked to send something
+    that fails. Every other one sends nothing, as its connection is shown a `closed` session meanwhile. Returns what it
+    returns, or FAILED."""
+    if generator.__name__ == EXECUTE:
+        again, _ = asked_again(generator, {**given_to(generator), "params": None}, FAILS)
+        with suppress(psycopg.Error):
+            wait(connection, again)
+        return FAILED
+    if generator.__name__ not in (COMMIT, ROLLBACK, ENTER, EXIT):
+        generator.close()
+        return FAILED
+    session, connection.pgconn = connection.pgconn, closed
+    try:
+        next(generator)
+    except StopIteration as done:
+        return done.value
+    except psycopg.OperationalError:
+        return FAILED
+    finally:
+        give_back(connection, session)
+        generator.close()
+    return FAILED
+
+
 def kind_of(generator: Any, given: Mapping[str, Any]) -> str:
     """The kind of a generator, by the names above. If a generator of the program's own is given a `query` and its
     `params`, as psycopg's is, it executes one statement, after a BEGIN if one is needed: STATEMENT."""
     frame = generator.gi_frame
     foreign = frame is not None and not frame.f_globals["__name__"].startswith("psycopg")
     return STATEMENT if foreign and "query" in given and "params" in given else str(generator.__name__)
+
+
+def may_cancel(connection: Any) -> bool:
+    """Would a request to cancel be sent? Raises psycopg.Error."""
+    return bool(connection._should_cancel())
 
 
 def begin_command(connection: Any) -> bytes:
@@ -100,9 +140,7 @@ def in_pipeline(connection: Any) -> bool:
 
 
 def query_of(cursor: psycopg.Cursor[Any], given: Mapping[str, Any]) -> PostgresQuery:
-    """The statement as the cursor sends it, or would have sent it."""
-    if found := cursor._query:
-        return found
+    """The statement as the cursor sends it. (What the cursor keeps may be its statement before.)"""
     query = cursor._query_cls(Transformer.from_context(cursor))
     query.convert(given["query"], given.get("params"))
     return query

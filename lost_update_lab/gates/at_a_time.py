@@ -9,7 +9,8 @@ from lost_update_lab.runs.place import here
 
 
 class AtATime:
-    """`seen`: the workers in which a coroutine was ready to go on while another one waited for a reply."""
+    """`seen`: the workers in which a coroutine was ready to go on, or a time-out to come, while another one waited for
+    a reply."""
 
     seen: ClassVar[set[str]] = set()
 
@@ -19,5 +20,7 @@ class AtATime:
         if place := here():
             current = asyncio.current_task()
             tasks = asyncio.all_tasks() - {current} if current else ()
-            if any(getattr(task, "_fut_waiter", current) is None for task in tasks):
+            timers = getattr(asyncio.get_running_loop(), "_scheduled", ())
+            others = any(getattr(task, "_fut_waiter", current) is None for task in tasks)
+            if others or not all(timer.cancelled() for timer in timers):
                 cls.seen.add(place.task.worker.name)

@@ -8,6 +8,7 @@ on meanwhile, as it would. That is noticed (AtATime). Workers are interleaved as
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Any
 
 import psycopg
@@ -17,7 +18,7 @@ from lost_update_lab.adapters import psycopg as driver
 from lost_update_lab.gates import clocks
 from lost_update_lab.gates.at_a_time import AtATime
 from lost_update_lab.gates.patch import Patches
-from lost_update_lab.gates.postgres import gate
+from lost_update_lab.gates.postgres import gate, unheard
 from lost_update_lab.gates.redis import coroutines
 from lost_update_lab.model.effects import NOBODY
 from lost_update_lab.runs.place import Active, anywhere, beside, connecting, here
@@ -39,7 +40,8 @@ async def wait(connection: Any, gen: Any, *args: Any, **keywords: Any) -> Any:
         gate.published(connection, writes)
         return found
     if place.loop:
-        return await place.loop.live(place.task, gate.waiting(place, connection, gen))
+        leaves = partial(unheard.leave, place.run, place.task, connection)
+        return await place.loop.live(place.task, gate.waiting(place, connection, gen), leaves)
     AtATime.look()
     return gate.wait(connection, gen)
 
@@ -57,13 +59,22 @@ async def wait_conn(*args: Any, **keywords: Any) -> Any:
     return _wait_conn(*args, **keywords) if anywhere() else await _wait_conn_async(*args, **keywords)
 
 
+async def cancel_safe(connection: Any, **keywords: Any) -> Any:
+    """The other coroutines of the loop may go on meanwhile."""
+    place = here()
+    if place is None:
+        return await driver.cancel_safe_async(connection, **keywords)
+    gate.cancel(connection, place)
+    return await _sleep(0)
+
+
 async def sleep(delay: float, result: Any = None) -> Any:
     place = here()
     if place is None or delay <= 0:
         return await _sleep(delay, result)
     if place.loop:
         steps = place.run.waiting(place.task, NOBODY, float(delay), f"sleep {delay:g} s")
-        await place.loop.live(place.task, steps, command=False)
+        await place.loop.live(place.task, steps)
         return result
     AtATime.look()
     clocks.sleep(delay)
@@ -73,6 +84,7 @@ async def sleep(delay: float, result: Any = None) -> Any:
 def install(patches: Patches) -> None:
     AtATime.seen.clear()
     patches.method(psycopg.AsyncConnection, "wait", wait)
+    patches.method(psycopg.AsyncConnection, "cancel_safe", cancel_safe)
     patches.method(waiting, "wait_conn_async", wait_conn)
     patches.method(psycopg.AsyncConnection, "connect", classmethod(connect))
     patches.everywhere(asyncio.sleep, sleep)

@@ -21,8 +21,9 @@ from contextlib import suppress
 from threading import get_ident  # the real one: workers see another
 from typing import Any
 
+from lost_update_lab.gates.cancelled import cancelled
 from lost_update_lab.gates.patch import Patches
-from lost_update_lab.gates.stand import Stand, cancelled
+from lost_update_lab.gates.stand import Stand
 from lost_update_lab.model.commands import AWAITS, GOES_ON, HEARS
 from lost_update_lab.model.digest import digest
 from lost_update_lab.model.effects import NOBODY
@@ -137,16 +138,16 @@ class GatedLoop(_Loop):
 
     # -- at a gate ----------------------------------------------------------------------------------------------------
 
-    async def live(self, task: Task, steps: Standing, command: bool = True) -> Any:
-        """Do these steps as a coroutine, which waits where they stop. `command`: they send something."""
+    async def live(self, task: Task, steps: Standing, leaves: Callable[[], bool] | None = None) -> Any:
+        """Do these steps as a coroutine, which waits where they stop. `leaves`: as in Stand."""
         assert self.run
-        stand = Stand(steps, self.create_future(), command, own_line() if self.run.trace else None)
+        stand = Stand(steps, self.create_future(), leaves, own_line() if self.run.trace else None)
         self.stands[task] = stand
         self._advance(task, stand)
         try:
             return await stand.turn
         except asyncio.CancelledError:
-            self._cancelled(task, stand)
+            await cancelled(self, self.run, task, stand)
             raise
 
     def blocked_by(self, task: Task) -> bool:
@@ -168,6 +169,8 @@ class GatedLoop(_Loop):
         finally:
             self._acting = place.line = None
         if stand.answer is None:
+            if stand.cancelled and task.state is State.BLOCKED and not task.canceling:
+                pending.give_up(self.run, task)  # too late for psycopg's BEGIN: as if it came for this
             return
         if self._waits_to_hear() and not self.run.ending:
             pending.stand(self.run, task, HEARS)
@@ -182,7 +185,7 @@ class GatedLoop(_Loop):
         assert stand.answer
         value, error = stand.answer
         del self.stands[task]
-        self._happens(task)
+        self.happens(task)
         for other, its in self.stands.items():
             if its.answer:
                 other.op, other.fresh = HEARS, True
@@ -195,27 +198,11 @@ class GatedLoop(_Loop):
         else:
             stand.turn.set_result(value)
 
-    def _happens(self, task: Task) -> None:
+    def happens(self, task: Task) -> None:
         """In memory, what happens first may decide. So the order is a part of the state."""
         worker = task.worker
         if worker.order:
             worker.order = digest(worker.order, b"%d" % task.number)
-
-    def _cancelled(self, task: Task, stand: Stand) -> None:
-        """The coroutine waits no longer."""
-        assert self.run
-        self.stands.pop(task, None)
-        if self.run.ending or not task.alive:
-            stand.end()
-            halt(task)
-        if stand.command:
-            self.run.error = cancelled(task)
-            stand.end()
-            halt(task)
-        stand.steps.close()
-        task.state, task.until, task.key = State.RUN, None, None
-        task.history.add(b"cancelled")
-        self._happens(task)
 
     # -- where it would wait ------------------------------------------------------------------------------------------
 
@@ -249,7 +236,7 @@ class GatedLoop(_Loop):
                 self._stands = False
             self._have_begun()
             if chosen is self._ear:
-                self._happens(chosen)
+                self.happens(chosen)
                 place.run.last = last
                 return
             if chosen in self.timers:
@@ -266,7 +253,8 @@ class GatedLoop(_Loop):
         found = [
             stand
             for task, stand in self.stands.items()
-            if task.state is State.READY and (stand.answer or (task.fresh and not stand.decided))
+            if task.canceling or task.state is State.READY
+            if stand.answer or (task.fresh and not stand.decided)
         ]
         for stand in found:
             stand.decided = True
@@ -350,7 +338,7 @@ class GatedLoop(_Loop):
         super()._timer_handle_cancelled(handle)  # type: ignore[misc]
 
     def _free(self, timer: Task) -> None:
-        self._happens(timer)
+        self.happens(timer)
         del self.timers[timer]
         timer.state, timer.until = (State.DONE if timer.alive else timer.state), None
         self._spare.append(timer)

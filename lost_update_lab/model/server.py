@@ -22,6 +22,8 @@ class Server(Protocol):
     loses_replies: bool
     #: does its clock decide something, in virtual time? Then the time belongs to each state
     timed: bool
+    #: if a client gives up its command, does it ask the server to cancel it? Else a command that was sent takes effect
+    cancels: bool
     #: if so, how it was made virtual
     virtual_by: str
 
@@ -70,6 +72,9 @@ class Server(Protocol):
 
     def abort(self, task: Task) -> None:
         """End a deadlock: make this task's command fail."""
+
+    def stop(self, task: Task) -> None:
+        """The client of this blocked command has given it up, and the server learns of it."""
 
     def end_sessions(self, sessions: Sequence[Any], cut: bool = False) -> None:
         """The owner of these sessions died: what they held is free at once. `cut`: the owner lives, and notices."""

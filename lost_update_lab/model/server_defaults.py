@@ -11,7 +11,7 @@ from lost_update_lab.model.workers import Task
 class Plain:
     fails_over = False
     loses_replies = True
-    timed = False
+    timed = cancels = False
     virtual_by = ""
 
     def listing(self) -> Sequence[tuple[str, str, str, int | None]]:
@@ -34,6 +34,9 @@ class Plain:
 
     def keeps_out(self, sessions: Sequence[Any]) -> bool:
         return False
+
+    def stop(self, task: Task) -> None:
+        raise NotImplementedError
 
     def lag(self) -> None:
         raise NotImplementedError

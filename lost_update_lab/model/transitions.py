@@ -12,6 +12,7 @@ class Kind(StrEnum):
     RESUME = "resume"  # a paused worker goes on
     STOP = "stop"  # no worker can go on, and no more faults come: the schedule ends here
     VICTIM = "victim"  # the server ends a deadlock by aborting this task's command
+    CANCEL = "cancel"  # the client gives up this task's command, and the server learns of it before the command ends
     # faults
     PAUSE = "pause"  # these workers stand still, and time moves past them
     CRASH = "crash"
@@ -23,7 +24,7 @@ class Kind(StrEnum):
     CLOCK_JUMP = "clock-jump"
 
 
-FREE = frozenset({Kind.STEP, Kind.TICK, Kind.STOP, Kind.RESUME, Kind.VICTIM, Kind.FAILOVER})
+FREE = frozenset({Kind.STEP, Kind.TICK, Kind.STOP, Kind.RESUME, Kind.VICTIM, Kind.CANCEL, Kind.FAILOVER})
 #: transitions that execute a task's pending command
 STEPS = frozenset({Kind.STEP, Kind.LOST_REPLY, Kind.LAG})
 

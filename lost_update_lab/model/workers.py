@@ -59,8 +59,9 @@ class EventLoop(Protocol):
     def blocked_by(self, task: Task) -> bool:
         """Would other tasks of this loop go on, if its thread stood still for this one?"""
 
-    async def live(self, task: Task, steps: Standing, command: bool = True) -> Any:
-        """Do these steps as a coroutine, which waits where they stop. `command`: they send something."""
+    async def live(self, task: Task, steps: Standing, leaves: Callable[[], bool] | None = None) -> Any:
+        """Do these steps as a coroutine, which waits where they stop. `leaves`: cancelled, it waits for what becomes
+        of what is under way; this happens if it is cancelled again."""
 
 
 @dataclass(eq=False)
@@ -116,6 +117,13 @@ class Task:
     late: str = ""
     #: the server chose it to end a deadlock
     victim: bool = False
+    #: its client has given up its command, and the server may learn of it before the command ends; it has
+    canceling: bool = False
+    canceled: bool = False
+    #: its client has just begun a transaction for this command. It was that BEGIN that the server cancelled
+    begun: bool = False
+    #: it is no thread, but commands that were sent by a client which is gone: they take effect, and nobody hears more
+    unheard: bool = False
     #: its command is executed, and its client does not hear about it
     loses_reply: bool = False
     thread: threading.Thread | None = None

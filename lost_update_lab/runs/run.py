@@ -149,6 +149,15 @@ class Run(World):
         if task.due is None and not self.ending:
             self.live(task, self.arrives(task, Begins()).play(self, task))
 
+    def new_unheard(self, task: Task) -> Task:
+        """What the client of this task has sent goes on without it: nobody hears more of it."""
+        if self.recorder:
+            self.recorder.opaque("a command that was given up")
+        left = self.new_thread(task.worker, "t")
+        left.unheard = left.coroutine = True
+        left.thread, left.history = task.thread, task.history.copy()
+        return left
+
     def finished(self, task: Task) -> None:
         """The thread's code has ended: hand the turn on."""
         if self.recorder and not self.ending:

@@ -42,7 +42,7 @@ class Move:
 
     @property
     def is_fault(self) -> bool:
-        return self.kind not in ("step", "lease", "resume", "victim")
+        return self.kind not in ("step", "lease", "resume", "victim", "cancel")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,9 @@ class StepRecorder:
             self.of, self.lines, self.changes, self.written = run, [], [], []
             self._tables, self._held, self._versions = {}, {}, {}
         place = anywhere()
-        self.lines.append((place and place.line) or own_line() if step.worker else None)
+        sent_before = step.task in run.names and run.task(step.task).unheard  # by code that went on since
+        line = None if sent_before or not step.worker else (place and place.line) or own_line()
+        self.lines.append(line)
         with beside():
             before, now = self._look()
             versions = self._versions_now()

@@ -81,7 +81,8 @@ class InOrder:
             steps = [
                 place
                 for place, transition in enumerate(transitions)
-                if transition.kind is Kind.STEP and run.task(transition.who).worker.index == index
+                if transition.kind in (Kind.STEP, Kind.CANCEL)
+                and run.task(transition.who).worker.index == index
             ]
             if steps:
                 return self._next(run, transitions, steps)

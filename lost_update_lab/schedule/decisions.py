@@ -28,13 +28,18 @@ def next_task(world: World) -> Task | None:
         for task in world.tasks:
             if task.state is State.RUN:
                 return task
-        if all(worker.finished for worker in world.workers):
+        if all(worker.finished for worker in world.workers) and not _sent(world):
             return None
         transition = _decide(world)
         if transition is None:
             return None
         if task_or_none := apply(world, transition):
             return task_or_none
+
+
+def _sent(world: World) -> bool:
+    """Is something still under way that no worker waits for?"""
+    return any(task.unheard and task.alive for task in world.tasks)
 
 
 def _decide(world: World) -> Transition | None:
@@ -75,9 +80,20 @@ def apply(world: World, transition: Transition) -> Task | None:
         faults.fail_over(world, transition.who)
     elif transition.kind is Kind.STOP:
         world.stuck = True
+    elif transition.kind is Kind.CANCEL:
+        return _cancel(world, world.task(transition.who), transition)
     elif transition.kind in STEPS:
         return _step(world, world.task(transition.who), transition)
     return None
+
+
+def _cancel(world: World, task: Task, transition: Transition) -> Task | None:
+    """The server learns that the command was given up: it waits, or it has just begun."""
+    if task.state is not State.READY:
+        virtual_clock.cancel(world, task)
+        return None
+    task.canceling, task.canceled, task.begun = False, True, bool(transition.number)
+    return _step(world, task, transition)
 
 
 def _step(world: World, task: Task, transition: Transition) -> Task:

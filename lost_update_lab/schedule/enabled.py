@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from lost_update_lab.model.bounds import Fault
 from lost_update_lab.model.commands import GOES_ON, HEARS, HEARS_LATER
 from lost_update_lab.model.transitions import Kind, Transition
-from lost_update_lab.model.workers import Task, Worker
+from lost_update_lab.model.workers import State, Task, Worker
 from lost_update_lab.schedule import faults, virtual_clock
 from lost_update_lab.schedule.world import World
 
@@ -17,17 +17,20 @@ FEW_ATTEMPTS = 4
 
 def transitions(world: World) -> list[Transition]:
     """All enabled transitions, quietest first: go on, let another worker go on, let time pass, and the faults."""
+    given_up = virtual_clock.given_up(world)
+    cancels = list(_cancels(given_up))
     if world.deadlock:
-        return [Transition(Kind.VICTIM, task.name) for task in world.deadlock]
+        return [*(Transition(Kind.VICTIM, task.name) for task in world.deadlock), *cancels]
     steppers = virtual_clock.ready(world)
     if any(task.op is GOES_ON for task in steppers):
-        return _of_one_loop(steppers)
+        return _of_one_loop(steppers, given_up)
     later = _heard_later(steppers)
     steppers = [task for task in steppers if task not in later]
     ends_pause = any(worker.paused for worker in world.workers) and virtual_clock.only_polls(world)
-    if world.full and not ends_pause and (local := [t for t in steppers if t.op and t.op.local]):
+    local = [task for task in steppers if task.op and task.op.local and task not in given_up]
+    if world.full and not ends_pause and local:
         return [Transition(Kind.STEP, local[0].name)]
-    found = [Transition(Kind.STEP, task.name) for task in steppers]
+    found = [*(Transition(Kind.STEP, task.name) for task in steppers), *cancels]
     until = virtual_clock.next_timer(world)
     if until is not None:
         if not late(world, until):
@@ -44,12 +47,21 @@ def transitions(world: World) -> list[Transition]:
     return found
 
 
-def _of_one_loop(steppers: Sequence[Task]) -> list[Transition]:
+def _cancels(tasks: Sequence[Task]) -> Iterator[Transition]:
+    """The server learns what was given up: the command, or the BEGIN that its client has sent before it."""
+    for task in tasks:
+        yield Transition(Kind.CANCEL, task.name)
+        if task.begun and task.state is State.READY:
+            yield Transition(Kind.CANCEL, task.name, 1)
+
+
+def _of_one_loop(steppers: Sequence[Task], given_up: Sequence[Task]) -> list[Transition]:
     """An event loop goes on, or something arrives first. What others do meanwhile may as well come before or after."""
     goes_on = next(task for task in steppers if task.op is GOES_ON)
     mine = [task for task in steppers if task.loop is goes_on.loop and task is not goes_on]
     arrives = [task for task in mine if task.op is HEARS or task.fresh]
-    return [Transition(Kind.STEP, task.name) for task in (goes_on, *arrives)]
+    cancels = _cancels([task for task in given_up if task.loop is goes_on.loop and task.fresh])
+    return [*(Transition(Kind.STEP, task.name) for task in (goes_on, *arrives)), *cancels]
 
 
 def _heard_later(steppers: Sequence[Task]) -> list[Task]:
@@ -64,7 +76,7 @@ def _heard_later(steppers: Sequence[Task]) -> list[Task]:
 def late(world: World, until: int) -> list[str]:
     """Workers that would act later than the slack allows if time moved on to `until`."""
     slack = world.bounds.slack
-    begun = [t for t in virtual_clock.ready(world) if t.shown]
+    begun = [t for t in virtual_clock.due_to_act(world) if t.shown]
     names = {t.worker.name for t in begun if t.due is not None and t.due + slack < until}
     return sorted(names)
 
@@ -103,7 +115,8 @@ def may_resume(world: World, worker: Worker, nothing_else: bool) -> bool:
     up_to_something = any(map(_is_up_to_something, virtual_clock.ready(world)))
     if not (up_to_something or nothing_else) and _between_attempts(world):
         return virtual_clock.only_polls(world)
-    mark = world.shared(), world.now if up_to_something else _offered_at(worker)
+    moved = up_to_something or virtual_clock.is_over(world, worker)
+    mark = world.shared(), world.now if moved else _offered_at(worker)
     news, worker.offered = worker.offered != mark, mark
     return news or nothing_else or virtual_clock.only_polls(world)
 

@@ -65,7 +65,7 @@ def _possible(world: World, steppers: Sequence[Task]) -> Iterator[tuple[Transiti
             continue
         fresh = any(task.fresh for task in worker.tasks if task.state is State.READY)
         now = fresh or _seen_by_others(world, worker)
-        standing = [t for t in worker.tasks if t.state in (State.READY, State.BLOCKED)]
+        standing = [t for t in worker.tasks if t.state in (State.READY, State.BLOCKED) and not t.unheard]
         if standing and (not worker.finished or len(worker.tasks) > 1):
             yield Transition(Kind.CRASH, worker.name), now
         others = [t for t in worker.tasks if t.beside and t.alive]
@@ -75,7 +75,8 @@ def _possible(world: World, steppers: Sequence[Task]) -> Iterator[tuple[Transiti
             if task.state is State.READY and not task.coroutine:
                 yield Transition(Kind.RENEWAL_DIES, task.name), task.fresh
     for task in steppers:
-        if task.op and task.op.server and not task.op.local and world.servers[task.op.server].loses_replies:
+        answered = not task.unheard and task.op and not task.op.local
+        if answered and task.op and task.op.server and world.servers[task.op.server].loses_replies:
             yield Transition(Kind.LOST_REPLY, task.name), task.fresh or not task.op.reads
         if task.op and not task.op.reads and world.servers[task.op.server].fails_over:
             yield Transition(Kind.LAG, task.name), True
@@ -165,13 +166,14 @@ def _pause(world: World, worker: Worker) -> None:
 
 def _crash(world: World, worker: Worker) -> None:
     worker.crashed = True
-    for task in worker.tasks:
+    gone = [task for task in worker.tasks if not task.unheard]
+    for task in gone:
         if task in world.waiting_line:
             world.waiting_line.remove(task)
         if task.alive:
             task.state = State.DEAD
     world.record(worker.name, worker.name, "crash", "crashes", "")
-    _end_sessions(world, worker.tasks)
+    _end_sessions(world, gone)
 
 
 def _end_sessions(world: World, tasks: Sequence[Task]) -> None:

@@ -92,11 +92,20 @@ def hear(world: World, task: Task, what: Hashable) -> None:
 def tell(world: World, task: Task, op: Op, reply: str) -> None:
     """Write down a command and its reply for the people who read the schedule."""
     task.history.sent.append(op.text)
+    task.canceling = task.canceled = task.begun = False
     retries.send(task, op.identity)
     if op.alone:  # what it has read it had read before it waited
         reply = (reply or BY_ITSELF) + WAITED * task.waited
     task.waited = False
     world.record(task.worker.name, task.name, "step", op.text, reply)
+
+
+def give_up(world: World, task: Task) -> None:
+    """Its client gives up the command that is under way. The server may learn of it before the command ends."""
+    task.canceling, task.fresh = True, True
+    if task.state is not State.READY:
+        task.due, task.shown = world.now, True
+    world.progress()
 
 
 def end(world: World, task: Task) -> None:

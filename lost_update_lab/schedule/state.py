@@ -120,7 +120,8 @@ def _put_off(world: World, task: Task) -> bool:
 
 def _late(task: Task, now: int | None) -> int | bool | None:
     """How late it is. That counts for a task that may act. After a wait, or a pause, it is due from then on."""
-    if now is None or task.state is not State.READY or task.worker.paused:
+    acts = task.state is State.READY or (task.canceling and not task.unheard)
+    if now is None or not acts or task.worker.paused:
         return task.due is None
     return task.due and (now - task.due) * task.shown
 
@@ -135,6 +136,7 @@ def _task(world: World, task: Task, time: Any, now: int | None) -> tuple[Any, ..
         _late(task, now),
         "dozes" if _put_off(world, task) else time(task.until),
         task.renews,
+        task.canceling,
         task.notified,
         task.vain_since is not None,
         task.looks_again and task.seen != world.polled(),

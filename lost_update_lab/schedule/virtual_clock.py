@@ -18,14 +18,40 @@ def ready(world: World) -> list[Task]:
     return sorted(found, key=lambda task: task is not world.last)
 
 
+def given_up(world: World) -> list[Task]:
+    """Those whose client has given up the command that is under way, so that the server may learn of it now."""
+    return [
+        task for task in world.tasks if task.canceling and not task.worker.paused and _may_learn(world, task)
+    ]
+
+
+def _may_learn(world: World, task: Task) -> bool:
+    """A command that Redis has not executed yet takes effect all the same."""
+    if task.state is State.READY:
+        return _asks_to_cancel(world, task)
+    return task.state in (State.BLOCKED, State.WAIT)
+
+
+def due_to_act(world: World) -> list[Task]:
+    """Those that time must not pass by: that they come late is a fault. A server may never learn what a client gave up
+    that did not wait for it."""
+    waits = [task for task in given_up(world) if not (task.unheard and _asks_to_cancel(world, task))]
+    return [*ready(world), *(task for task in waits if task.state is not State.READY)]
+
+
+def _asks_to_cancel(world: World, task: Task) -> bool:
+    return bool(task.op and task.op.server and world.servers[task.op.server].cancels)
+
+
 def held_back(world: World, poller: Worker) -> bool:
     """Does time stand (nearly) still because another worker is due? Polls count within that slack."""
-    return any(t.worker is not poller and t.due is not None for t in ready(world))
+    return any(t.worker is not poller and t.due is not None for t in due_to_act(world))
 
 
 def next_timer(world: World) -> int | None:
-    """When the next sleep, time-out or lease ends. The timers of a paused worker stand still with it. If nothing ends,
-    and workers look at their clocks, a pause has an end of its own (Bounds)."""
+    """When the next sleep, time-out or lease ends. The timers of a paused worker stand still with it. Only those of an
+    event loop may be over when it goes on: its command was under way for longer than its time-out. If nothing ends, and
+    workers look at their clocks, a pause has an end of its own (Bounds)."""
     if (found := min(_ends(world), default=None)) is not None:
         return found
     aside = world.looks and Fault.PAUSE in world.bounds.kinds and world.now < world.bounds.aside
@@ -40,13 +66,25 @@ def _ends(world: World) -> list[int]:
     times = [
         wakes_at(world, t)
         for t in world.tasks
-        if t.until is not None and t.state in (State.WAIT, State.BLOCKED) and not t.worker.paused
+        if t.until is not None
+        and t.state in (State.WAIT, State.BLOCKED)
+        and (not t.worker.paused or (_of_a_loop(t) and t.until > world.now))
     ]
     for server in world.servers.values():
         leases = server.leases()
         world.longest = max([world.longest, *(end - world.now for end in leases.values())])
         times += [] if world.leases_stand else leases.values()
     return times
+
+
+def _of_a_loop(task: Task) -> bool:
+    """Is it a timer, or a sleeping coroutine, of an event loop that has others?"""
+    return task.loop is not None and task.state is State.WAIT
+
+
+def is_over(world: World, worker: Worker) -> bool:
+    """Will a timer of its event loop be over as soon as it goes on?"""
+    return any(_of_a_loop(t) and t.until is not None and t.until <= world.now for t in worker.tasks)
 
 
 def wakes_at(world: World, task: Task) -> int:
@@ -151,6 +189,16 @@ def abort(world: World, task: Task) -> None:
     assert task.op is not None
     world.record(task.worker.name, task.name, "deadlock", task.op.text, "the server aborts it: deadlock")
     world.servers[task.op.server].abort(task)
+    world.wake(task, world.now)
+    world.deadlock = []
+
+
+def cancel(world: World, task: Task) -> None:
+    """The server learns that this command, which waits, was given up."""
+    task.canceling, task.canceled = False, True
+    if task.state is State.BLOCKED:
+        assert task.op is not None
+        world.servers[task.op.server].stop(task)
     world.wake(task, world.now)
     world.deadlock = []
 

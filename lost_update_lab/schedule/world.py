@@ -6,7 +6,7 @@ with real threads) and an in-memory run (runs/in_memory_run.py) both go on from 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from typing import Any, Protocol
@@ -117,6 +117,11 @@ class World:
 
     def task(self, name: str) -> Task:
         return self._named[name]
+
+    @property
+    def names(self) -> Collection[str]:
+        """The names of all tasks."""
+        return self._named
 
     def worker(self, name: str) -> Worker:
         return next(worker for worker in self.workers if worker.name == name)

@@ -90,7 +90,7 @@ class _Stopped:
         if own and not self.stands:
             self.stands = worker.paused = run.leases_stand = True
         run.patience = _through_all_pauses(run)
-        kinds = {Kind.STEP, Kind.VICTIM, Kind.TICK}
+        kinds = {Kind.STEP, Kind.VICTIM, Kind.CANCEL, Kind.TICK}
         if virtual_clock.next_timer(run) is None:  # all timers that exist stand still with it
             kinds.discard(Kind.TICK)
         others = [i for i, o in enumerate(transitions) if o.kind in kinds and i not in own]

@@ -10,7 +10,7 @@ from lost_update_lab.telling.folding import AGAIN, folded
 
 STANDS, DEAD, WAITS = "stands", "dead", "waits"
 #: kinds of steps that are not faults
-PLAIN = ("step", "lease", "resume", AGAIN)
+PLAIN = ("step", "lease", "resume", "cancel", AGAIN)
 _DEADLY = ("crash", "worker-dies-renewal-lives")
 
 

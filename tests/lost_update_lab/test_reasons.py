@@ -64,7 +64,7 @@ REASONS = {
     "it starts another process by multiprocessing": "IN_THIS_PROCESS",
     "it starts a program": "IN_THIS_PROCESS",
     "blocks its event loop, for which other coroutines wait": "AWAIT_IT",
-    "is cancelled while its command is under way": "LET_IT_END",
+    "is cancelled again while psycopg cancels its command": "LET_IT_END",
     "waits for a socket, of a client that has no gate": "GATE_IT",
     "one connection {what} is used by two workers": "OF_ITS_OWN",
     "an operation uses memory that processes share": "IN_A_SERVER",

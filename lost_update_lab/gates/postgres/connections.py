@@ -25,18 +25,20 @@ def connect(cls: type[psycopg.Connection[Any]], *args: Any, **keywords: Any) -> 
 def cut(connection: Any) -> None:
     """The client finds the connection closed. It gets the connection back after the run: connecting costs more than all
     the rest of a schedule, and the end of the session was already simulated (PostgresServer.end_sessions)."""
-    connection.explorer_cut, connection.pgconn = connection.pgconn, _closed_connection()
+    connection.explorer_cut, connection.pgconn = connection.pgconn, closed_connection()
 
 
 def mend(sessions: Sequence[Any]) -> None:
     for connection in sessions:
-        if real := getattr(connection, "explorer_cut", None):
+        if getattr(connection, "explorer_gone", False):
+            connection.pgconn.finish()
+        elif real := getattr(connection, "explorer_cut", None):
             connection.explorer_cut = None
             driver.give_back(connection, real)
 
 
 @cache
-def _closed_connection() -> Any:
+def closed_connection() -> Any:
     closed = PGconn.connect_start(b"")
     closed.finish()
     return closed

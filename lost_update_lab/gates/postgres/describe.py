@@ -117,17 +117,30 @@ def how_to_send(
     if driver.in_pipeline(connection):
         return None
     if kind == driver.EXECUTE and isinstance(source, psycopg.Cursor):
-        query = driver.query_of(source, given)
-        text, params, formats, types = query.query, query.params, query.formats, query.types
-        if isinstance(source, psycopg.ClientCursor) or not (params or source.format):
-            return lambda session: session.send_query(text)
-        return lambda session: session.send_query_params(text, params, types, formats, source.format)
+        return by_a_cursor(source, given)
     if kind == driver.STATEMENT:  # its text shows the types
         text, params = given["query"].encode(), given["params"]
         return lambda session: session.send_query_params(text, params)
     words = op.text if not getattr(source, "savepoint_name", "") else ""
     plain = {"BEGIN": driver.begin_command(connection), "COMMIT": b"COMMIT", "ROLLBACK": b"ROLLBACK"}
     return sending(plain[words]) if words in plain else None
+
+
+def by_a_cursor(source: Any, given: Mapping[str, Any]) -> Send:
+    query = driver.query_of(source, given)
+    text, params, formats, types = query.query, query.params, query.formats, query.types
+    if isinstance(source, psycopg.ClientCursor | psycopg.AsyncClientCursor) or not (params or source.format):
+        return lambda session: session.send_query(text)
+    return lambda session: session.send_query_params(text, params, types, formats, source.format)
+
+
+def under_way(
+    connection: psycopg.Connection[Any], op: Op, kind: str, given: Mapping[str, Any]
+) -> Send | None:
+    """The same of a coroutine's command, which was sent."""
+    if kind == driver.EXECUTE:
+        return by_a_cursor(given["self"], given)
+    return how_to_send(connection, op, kind, given)
 
 
 def sending(words: bytes) -> Send:
@@ -139,6 +152,11 @@ def sent(session: PGconn, send: Send) -> Generator[Any, Any, PGresult]:
     if session.status != ConnStatus.OK:
         raise psycopg.OperationalError("the connection is closed")
     send(session)
+    return (yield from fetched(session))
+
+
+def fetched(session: PGconn) -> Generator[Any, Any, PGresult]:
+    """Wait for what comes back of what was sent."""
     results = yield from generators.execute(session)
     for result in results:
         if result.status == ExecStatus.FATAL_ERROR:

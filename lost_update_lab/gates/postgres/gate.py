@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from functools import partial
 from math import inf
-from typing import Any
+from typing import Any, NamedTuple
 
 import psycopg
 from psycopg.pq import TransactionStatus
@@ -15,12 +15,14 @@ from lost_update_lab.gates.patch import Patches
 from lost_update_lab.gates.postgres.connections import connect
 from lost_update_lab.gates.postgres.describe import (
     NO_CLOCK,
+    Send,
     beyond,
     by_the_clock,
     describe,
     how_to_send,
     sending,
     text_of,
+    under_way,
 )
 from lost_update_lab.gates.postgres.step import SqlCommand, begin, execute
 from lost_update_lab.model.commands import Op
@@ -30,10 +32,20 @@ from lost_update_lab.model.workers import Halt, Standing, Task, halt
 from lost_update_lab.runs.one_owner import only_owner
 from lost_update_lab.runs.place import Active, Here, here
 from lost_update_lab.runs.run import Run
+from lost_update_lab.schedule import pending
 from lost_update_lab.servers.postgres import limits
 from lost_update_lab.servers.postgres.clock_words import sleeps, virtual
 from lost_update_lab.servers.postgres.server import NAME, PostgresServer
 from lost_update_lab.snapshot.written import publish
+
+
+class Sends(NamedTuple):
+    """What is under way on a connection: whose it is, and how to send it, if that is known. `alone`: as in Op."""
+
+    task: Task
+    send: Callable[[], Send | None]
+    alone: bool = False
+
 
 NO_SERVER = "a command to PostgreSQL, and the explorer was given a MariaDB as its database"
 COMMITS_INSIDE = "a procedure commits inside, and no schedule comes between its commands"
@@ -80,6 +92,8 @@ def waiting(place: Here, connection: Any, gen: Any) -> Standing:
         server.end_sessions([connection])
         gen.close()
         raise
+    finally:
+        connection.explorer_sends = None
 
 
 def may_write(gen: Any) -> bool:
@@ -136,31 +150,40 @@ def _sent(
     if kind in (driver.EXECUTE, driver.STATEMENT) and idle and (alone or not connection.autocommit):
         text = b"BEGIN" if alone else driver.begin_command(connection)
         yield from _begins(run, task, connection, name, text, alone)
+    known.explorer_sends = Sends(task, partial(under_way, connection, op, kind, given), alone)
     if seconds is not None:
         gen, given = yield from _sleep(run, task, connection, gen, given, seconds)
     tells = hasattr(source, "pgresult")
     event = run.arrives(task, SqlCommand(name, op, connection.isolation_level, tells=tells))
     result = (lambda: getattr(source, "pgresult", None)) if tells else None
     try:
-        found = yield from execute(run, task, connection, op, gen, result)
-    except psycopg.Error as error:
-        if alone and not connection.closed:
-            yield from _ends(run, task, connection, name, "ROLLBACK")
-        if alone and isinstance(error, psycopg.errors.InvalidTransactionTermination):
-            run.error = Broken(f"{COMMITS_INSIDE} ({op.text[:80]})", ONE_BY_ONE)
-        raise
+        steps = execute(run, task, connection, op, gen, result)
+        return (yield from (_alone(run, task, connection, name, op, steps) if alone else steps))
     finally:
         if run.recorder:
             event.send = event.send or how_to_send(connection, op, kind, given)
-    if alone:
+
+
+def _alone(run: Run, task: Task, connection: Any, name: tuple[int, int], op: Op, steps: Standing) -> Standing:
+    """A command that is a transaction by itself."""
+    try:
+        found = yield from steps
+        connection.explorer_sends = Sends(task, lambda: sending(b"COMMIT"))
         yield from _ends(run, task, connection, name, "COMMIT")
-    return found
+        return found
+    except psycopg.Error as error:
+        if not connection.closed and connection.pgconn.transaction_status != TransactionStatus.IDLE:
+            yield from _ends(run, task, connection, name, "ROLLBACK")
+        if isinstance(error, psycopg.errors.InvalidTransactionTermination):
+            run.error = Broken(f"{COMMITS_INSIDE} ({op.text[:80]})", ONE_BY_ONE)
+        raise
 
 
 def _begins(
     run: Run, task: Task, connection: Any, name: tuple[int, int], text: bytes, alone: bool
 ) -> Standing:
     """Begin a transaction, as psycopg does before its first command. `alone`: it has only one (Op)."""
+    connection.explorer_sends = Sends(task, lambda: None)
     op = Op(NAME, text.decode(), text, local=True, reads=True, alone=alone)
     begins = SqlCommand(name, op, connection.isolation_level, begins=True, send=sending(text))
     run.arrives(task, begins)
@@ -215,8 +238,29 @@ def _unwind(
     return halt(task)
 
 
+def cancel(connection: Any, place: Here) -> None:
+    """Another thread, or coroutine, asks the server to cancel what is under way on this connection."""
+    sends: Sends | None = getattr(connection, "explorer_sends", None)
+    if driver.may_cancel(connection) and sends and not place.run.ending:
+        if place.run.recorder:
+            place.run.recorder.opaque("a command that is cancelled")
+        pending.give_up(place.run, sends.task)
+
+
+def _cancel(connection: Any) -> Any:
+    place = here()
+    return cancel(connection, place) if place else driver.cancel(connection)
+
+
+def _cancel_safe(connection: Any, **keywords: Any) -> Any:
+    place = here()
+    return cancel(connection, place) if place else driver.cancel_safe(connection, **keywords)
+
+
 def install(patches: Patches) -> None:
     driver.LIBRARY.check()
     patches.method(psycopg.Connection, "wait", wait)
+    patches.method(psycopg.BaseConnection, "cancel", _cancel)
+    patches.method(psycopg.Connection, "cancel_safe", _cancel_safe)
     patches.method(psycopg.Connection, "connect", classmethod(connect))
     patches.everywhere(psycopg.connect, partial(connect, psycopg.Connection))

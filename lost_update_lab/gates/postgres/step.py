@@ -15,7 +15,7 @@ from psycopg.pq import TransactionStatus
 from psycopg.pq.abc import PGresult
 
 from lost_update_lab.adapters import psycopg as driver
-from lost_update_lab.gates.postgres.connections import cut
+from lost_update_lab.gates.postgres.connections import closed_connection, cut
 from lost_update_lab.gates.postgres.describe import Send, calls, reply_of, sent
 from lost_update_lab.memo.recording import Recording
 from lost_update_lab.model.commands import Op
@@ -30,6 +30,8 @@ from lost_update_lab.servers.postgres.locks import NEWS_WITHIN_MS, holds
 from lost_update_lab.servers.postgres.memoised import GOES_ON, Answer, MemoisedPostgres, Session
 from lost_update_lab.servers.postgres.server import NAME, PostgresServer
 from lost_update_lab.servers.postgres.transactions import ENDS, lasts
+
+GIVEN_UP = "canceling statement due to user request"
 
 
 @dataclass(slots=True)
@@ -104,16 +106,22 @@ def _noted(gen: Generator[Any, Any, PGresult], results: list[PGresult]) -> Gener
 
 
 def begin(world: World, task: Task, connection: Any, op: Op, gen: Any) -> Standing:
-    """psycopg begins a transaction by itself before the first command: a step of its own."""
+    """psycopg begins a transaction by itself before the first command: a step of its own. What its client gives up then
+    is this BEGIN; or the command, if that is `alone` (Op)."""
     server = world.servers[NAME]
     assert isinstance(server, PostgresServer)
     yield from pending.standing(world, task, op)
+    if task.canceled:
+        _given_up(world, task, server, connection, op, gen)
+        raise psycopg.errors.QueryCanceled(GIVEN_UP)
     _ask(world, connection, op, begins=True)
     driver.wait(connection, gen)
     server.clock.has_answered(connection.explorer_who, inside=True)
     _learn(world, connection, op, b"", "")
+    canceling = task.canceling and op.alone
     pending.tell(world, task, op, "")
     pending.hear(world, task, b"")
+    task.canceling, task.begun = canceling, not op.alone
 
 
 def execute(
@@ -123,19 +131,16 @@ def execute(
     op: Op,
     gen: Any,
     result: Callable[[], PGresult | None] | None,
+    waits: bool = False,
 ) -> Standing:
-    """`result`: returns what came back, once it has; None: the worker is not told."""
+    """`result`: returns what came back, once it has; None: the worker is not told. `waits`: it was sent, and waits."""
     server = world.servers[NAME]
     assert isinstance(server, PostgresServer)
-    yield from pending.standing(world, task, op)
-    server.changed |= not op.reads  # a sequence moves on even if the insert is never committed
-    if not connection.closed:
-        all_counts = server.answers.sees_all(connection.explorer_isolation)
-        status = connection.pgconn.transaction_status
-        _meets(task, connection.explorer_who, op, server, status, all_counts)
-    _ask(world, connection, op, tells=result is not None)
-    if op.timed and not connection.closed:
-        server.tell_time(connection)
+    if not waits:
+        yield from pending.standing(world, task, op)
+    if task.canceled:
+        return _given_up(world, task, server, connection, op, gen)
+    _before(world, task, server, connection, op, tells=result is not None)
     lifted = limits.lift(connection, op)
     try:
         answer = yield from _drive(world, task, server, connection, op, gen, lifted)
@@ -158,6 +163,36 @@ def execute(
         _lose(world, task, connection.explorer_who)
         raise psycopg.OperationalError("server closed the connection unexpectedly")
     return answer
+
+
+def _before(world: World, task: Task, server: PostgresServer, connection: Any, op: Op, tells: bool) -> None:
+    server.changed |= not op.reads  # a sequence moves on even if the insert is never committed
+    if not connection.closed:
+        all_counts = server.answers.sees_all(connection.explorer_isolation)
+        status = connection.pgconn.transaction_status
+        _meets(task, connection.explorer_who, op, server, status, all_counts)
+    _ask(world, connection, op, tells=tells)
+    if op.timed and not connection.closed:
+        server.tell_time(connection)
+
+
+def _given_up(world: World, task: Task, server: PostgresServer, connection: Any, op: Op, gen: Any) -> Any:
+    """The server learns that the command was given up when it has just begun: it did nothing, and its transaction has
+    failed. So may COMMIT."""
+    if task.begun:
+        gen.close()
+        connection.pgconn.exec_(b"ROLLBACK")
+        found = driver.FAILED
+    else:
+        found = driver.as_if_it_failed(connection, gen, closed_connection())
+    if not connection.closed and connection.pgconn.transaction_status == TransactionStatus.INTRANS:
+        connection.pgconn.exec_(driver.FAILS.encode())
+    server.way.known = False
+    _after(task, server, connection, op)
+    _tell(world, task, op, b"", f"QueryCanceled: {GIVEN_UP}", "QueryCanceled")
+    if found is driver.FAILED:
+        raise psycopg.errors.QueryCanceled(GIVEN_UP)
+    return found
 
 
 def _as_it_would_be(task: Task, raised: psycopg.Error) -> psycopg.Error:
@@ -241,7 +276,7 @@ def _drive(
                 ready = (1 if flags & ~select.POLLOUT else 0) | (2 if flags & select.POLLOUT else 0)
                 wants = gen.send(ready)
                 patience = patience and NEWS_WITHIN_MS
-            elif task.victim or task.late or not server.is_blocked(connection):
+            elif task.victim or task.late or task.canceled or not server.is_blocked(connection):
                 patience = 2 * (patience or NEWS_WITHIN_MS)  # a busy machine: it will come
             else:
                 task.session = connection
@@ -258,9 +293,8 @@ def _drive(
 
 def _too_late(world: World, task: Task, server: PostgresServer, limit: str) -> None:
     """Its time to wait is over."""
-    task.late, server.way.known = limit, False
-    server.cancel(task.session.info.backend_pid)
-    server.ask_again()
+    task.late = limit
+    server.stop(task)
     world.wake(task, world.now)
 
 

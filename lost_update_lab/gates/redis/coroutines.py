@@ -6,6 +6,7 @@ redis.asyncio does: then both are one step, as they are in a thread.
 
 from __future__ import annotations
 
+import asyncio
 from functools import wraps
 from typing import Any
 
@@ -46,7 +47,7 @@ def _by_its_twin(name: str, plain: Any) -> Any:
             twins[index] = _twin(connection)
         gated = GATED.get(name) if here() and place.loop else None
         if gated:
-            return await gated(place, twins[index], *args, **keywords)
+            return await gated(place, connection, twins[index], *args, **keywords)
         if name == "send_packed_command":
             AtATime.look()
         return getattr(twins[index], name)(*args, **keywords)
@@ -54,7 +55,7 @@ def _by_its_twin(name: str, plain: Any) -> Any:
     return done
 
 
-async def _send(place: Here, twin: Any, command: Any, check_health: bool = True) -> None:
+async def _send(place: Here, connection: Any, twin: Any, command: Any, check_health: bool = True) -> None:
     assert place.loop
     task, gated = place.task, gate.about_to_send(place, twin, command, check_health)
     if any(raw.startswith(UNANSWERED) or words[0].upper().endswith(SUBSCRIBE) for words, raw in gated.outbox):
@@ -62,14 +63,19 @@ async def _send(place: Here, twin: Any, command: Any, check_health: bool = True)
         await place.loop.live(task, gate.sending(place.run, task, twin, gated))
 
 
-async def _read(place: Here, twin: Any, *args: Any, **keywords: Any) -> Any:
+async def _read(place: Here, connection: Any, twin: Any, *args: Any, **keywords: Any) -> Any:
     assert place.loop
     if place.run.ending:
         halt(place.task)
     task, gated = place.task, known(twin)
     if gated is None:
         return twin.read_response(*args, **keywords)
-    return await place.loop.live(task, gate.reading(place.run, task, twin, gated, *args, **keywords))
+    try:
+        return await place.loop.live(task, gate.reading(place.run, task, twin, gated, *args, **keywords))
+    except asyncio.CancelledError:
+        if gate.leaves(place.run, task, twin, gated):
+            del vars(connection)["explorer_twins"][task.worker.index]
+        raise
 
 
 #: … and those that stand at a gate

@@ -21,7 +21,7 @@ from lost_update_lab.gates.redis.connections import (
     name_of,
     server_of,
 )
-from lost_update_lab.gates.redis.step import RedisCommand, deliver, receive
+from lost_update_lab.gates.redis.step import RedisCommand, deliver, receive, takes_effect, unheard
 from lost_update_lab.gates.redis.waits import until_readable
 from lost_update_lab.model.commands import Op
 from lost_update_lab.model.workers import Standing, Task, halt
@@ -96,6 +96,19 @@ def reading(run: Run, task: Task, connection: Any, gated: Gated, *args: Any, **k
             run.recorder.recording.read(task.worker, gated.recorded.raw, (args, keywords))
         gated.recorded = None
     return receive(run, task, connection, gated, op, *args, **keywords)
+
+
+def leaves(run: Run, task: Task, connection: Any, gated: Gated) -> bool:
+    """A coroutine is cancelled while its command is under way: redis-py cuts the connection, and what was sent takes
+    effect all the same. Returns whether there is something that may."""
+    if gated.mode == b"SUBSCRIBE" or not takes_effect(gated):
+        return False
+    left = run.new_unheard(task)
+    task.worker.sessions[gated.server.name][connection] = left
+    left.history.add(*(raw for _, raw in gated.outbox))
+    left.steps = unheard(run, left, connection, gated)
+    next(left.steps)
+    return True
 
 
 def _only_live(run: Run) -> None:

@@ -88,7 +88,11 @@ def deliver(world: World, task: Task, connection: Any, gated: Gated) -> Standing
     words, raw = gated.outbox.popleft()
     answered = not raw.startswith(UNANSWERED)
     op = _describe(gated.server.name, gated.mode == b"MULTI", gated.server.reading, words)
-    yield from pending.standing(world, task, op)
+    try:
+        yield from pending.standing(world, task, op)
+    except GeneratorExit:  # its client has gone, and it was sent
+        gated.outbox.appendleft((words, raw))
+        raise
     world.error = world.error or _beyond(world, task, gated, words)
     try:
         if gated.number < 0 and gated.checked_out:
@@ -117,6 +121,33 @@ def deliver(world: World, task: Task, connection: Any, gated: Gated) -> Standing
     finally:
         if not op.reads:
             gated.server.touched()
+
+
+def takes_effect(gated: Gated) -> bool:
+    """Will what was sent, and has not been answered, change anything?"""
+    in_multi, ops = gated.mode == b"MULTI", [gated.op] if gated.op else []
+    for words, _ in gated.outbox:
+        ops.append(_describe(gated.server.name, in_multi, gated.server.reading, words))
+        in_multi |= words[0].upper() == b"MULTI"
+    return not all(op.reads for op in ops)
+
+
+def unheard(world: World, task: Task, connection: Any, gated: Gated) -> Standing:
+    """What was sent takes effect, one command after the other, and nobody hears the replies. A command that waits ends
+    when the server learns that its client is gone."""
+    with suppress(redis.RedisError):
+        while gated.op or gated.outbox:
+            task.op, task.canceling = gated.op, True
+            if gated.op:
+                yield from until_readable(world, task, connection, gated, None)
+            else:
+                yield from deliver(world, task, connection, gated)
+            op, gated.op = gated.op, None
+            if op:
+                receive(world, task, connection, gated, op)
+    gated.op, gated.mode = None, b""
+    gated.server.watching.pop(gated.who, None)
+    connection.disconnect()
 
 
 def _changes_mode(gated: Gated, op: Op, name: bytes) -> None:

@@ -76,9 +76,14 @@ def _know(connection: Any, text: str) -> None:
     connection.explorer_limited |= speaks_of_them(text)
 
 
+def are_set(connection: Any) -> bool:
+    """Was this session ever told its limits?"""
+    return bool(getattr(connection, "explorer_limited", False))
+
+
 def now(connection: Any) -> Limits:
     """What is set in this session now."""
-    return _look(connection) if getattr(connection, "explorer_limited", False) else NONE
+    return _look(connection) if are_set(connection) else NONE
 
 
 def _put(connection: Any, limits: Limits) -> None:

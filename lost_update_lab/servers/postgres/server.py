@@ -47,7 +47,7 @@ class PostgresServer(Plain):
     those that PostgreSQL's counters say were written (snapshot/written.py)."""
 
     name = NAME
-    lags = False
+    lags, cancels = False, True
     virtual_by = "shadowed functions"
 
     def __init__(
@@ -229,7 +229,12 @@ class PostgresServer(Plain):
         return found
 
     def abort(self, task: Task) -> None:
-        task.victim, self.way.known = True, False
+        task.victim = True
+        self.stop(task)
+
+    def stop(self, task: Task) -> None:
+        """Cancel the command, which waits: when such a wait ends, only the scheduler knows."""
+        self.way.known = False
         self.cancel(task.session.info.backend_pid)
         self._ask = True
 

@@ -227,6 +227,10 @@ class RedisServer(Plain):
         self.ask("CLIENT", "UNBLOCK", client, "TIMEOUT")
         self._ask = True
 
+    def stop(self, task: Task) -> None:
+        """Its client has gone away."""
+        self.unblock(task.session.explorer.number)
+
     def end_sessions(self, sessions: Sequence[Any], cut: bool = False) -> None:
         """The server forgets their places in queues, and their subscriptions. A session that has neither is ended only
         if its client shall notice (`cut`): connecting again costs more than a schedule."""

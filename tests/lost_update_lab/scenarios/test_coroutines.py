@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable
+from typing import Any
 
 import httpx
 import psycopg
@@ -68,19 +69,26 @@ def test_one_coroutine_at_a_time(trial: Trial, how: str) -> None:
     assert (result.verdict, result.exhausted) == ("kept", True)
 
 
-def another_loop() -> None:
+async def both() -> None:
+    await asyncio.gather(count_at_once(), count_at_once())
+
+
+async def within_a_time() -> None:
+    """A command takes no time there, so the time-out would never come."""
+    async with asyncio.timeout(2):
+        await count_at_once()
+
+
+def another_loop(call: Callable[[], Any]) -> None:
     """Not as asyncio makes it: such a loop has no gates."""
-
-    async def both() -> None:
-        await asyncio.gather(count_at_once(), count_at_once())
-
     with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
-        runner.run(both())
+        runner.run(call())
 
 
-def test_the_coroutines_of_a_loop_without_gates(trial: Trial) -> None:
+@pytest.mark.parametrize("call", [both, within_a_time])
+def test_the_coroutines_of_a_loop_without_gates(trial: Trial, call: Any) -> None:
     """They are tried in one order only, so nothing is called kept."""
-    result = trial([another_loop, another_loop])
+    result = trial([(another_loop, call), (another_loop, call)])
     assert (result.verdict, result.exhausted) == ("inconclusive", True)
     assert "several coroutines of A and B are at work at a time" in result.cause
     assert result.remedy.startswith("let asyncio make the loop: asyncio.run()")

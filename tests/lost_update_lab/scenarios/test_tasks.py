@@ -174,31 +174,11 @@ async def blocks() -> None:
             await asyncio.gather(keys.incr("count"), blocking())
 
 
-async def cancels() -> None:
-    async with Redis.from_url(os.environ["REDIS_URL"]) as keys:
-        other = asyncio.create_task(keys.incr("count"))
-        await keys.get("count")
-        other.cancel()
-
-
-@pytest.mark.parametrize(
-    ("call", "cause", "remedy"),
-    [
-        (blocks, "A blocks its event loop, for which other coroutines wait", "await a client of asyncio"),
-        (
-            cancels,
-            "a coroutine of A is cancelled while its command is under way (INCR",
-            "let that command come",
-        ),
-    ],
-)
-def test_what_cannot_be_decided_says_what_would_decide_it(
-    trial: Trial, call: Any, cause: str, remedy: str
-) -> None:
+def test_what_cannot_be_decided_says_what_would_decide_it(trial: Trial) -> None:
     with pytest.raises(Exception, match="explored") as raised:
-        trial([call, call], invariant=(lambda: True, "never"))
-    assert cause in str(raised.value)
-    assert remedy in str(raised.value)
+        trial([blocks, blocks], invariant=(lambda: True, "never"))
+    assert "A blocks its event loop, for which other coroutines wait" in str(raised.value)
+    assert "await a client of asyncio" in str(raised.value)
 
 
 async def gives_up() -> str:
