@@ -12,6 +12,7 @@ from lost_update_lab.model.commands import Op
 from lost_update_lab.model.errors import BY_ANOTHER_CLOCK, BY_EXECUTE, IN_A_TRANSACTION, ONE_BY_ONE, Broken
 from lost_update_lab.servers.mariadb import clock_words, patience
 from lost_update_lab.servers.mariadb.server import NAME
+from lost_update_lab.telling.narrative import shortened
 
 NO_CLOCK = "MariaDB's own clock decides there, which the explorer cannot move"
 NO_GATE = "no gate for PyMySQL's SSCursor, for several statements in one command, LOAD, USE and XA"
@@ -40,11 +41,13 @@ def beyond(text: str, unbuffered: bool) -> Broken | None:
     """The reason why the explorer cannot vouch for this command; None if it can."""
     bare = _bare(text)
     if unbuffered or _SEVERAL.search(bare) or _LOAD.match(bare):
-        return Broken(f"{NO_GATE} ({text[:80]})", BY_EXECUTE)
+        return Broken(f"{NO_GATE} ({shortened(text, 80)})", BY_EXECUTE)
     if found := clock_words.beyond(text):
-        return Broken(f"{NO_CLOCK} ({found} in {text[:80]})", BY_ANOTHER_CLOCK)
+        return Broken(f"{NO_CLOCK} ({found} in {shortened(text, 80)})", BY_ANOTHER_CLOCK)
     if patience.names_unclear(text, bare):
-        return Broken(f"{NO_CLOCK} (how long GET_LOCK waits is no number in {text[:80]})", BY_ANOTHER_CLOCK)
+        return Broken(
+            f"{NO_CLOCK} (how long GET_LOCK waits is no number in {shortened(text, 80)})", BY_ANOTHER_CLOCK
+        )
     return None
 
 
@@ -52,9 +55,11 @@ def outside_of_a_transaction(text: str, alone: bool) -> Broken | None:
     """The reason why the explorer cannot vouch for it there; None if it can. `alone`: the session's last command was
     a transaction by itself."""
     if _PROCEDURE.match(text):
-        return Broken(f"each command of a procedure commits by itself there ({text[:80]})", ONE_BY_ONE)
+        return Broken(
+            f"each command of a procedure commits by itself there ({shortened(text, 80)})", ONE_BY_ONE
+        )
     if alone and _LAST.search(text):
-        return Broken(f"the explorer has sent a COMMIT since ({text[:80]})", IN_A_TRANSACTION)
+        return Broken(f"the explorer has sent a COMMIT since ({shortened(text, 80)})", IN_A_TRANSACTION)
     return None
 
 

@@ -30,6 +30,7 @@ from lost_update_lab.servers.mariadb.bypass import made
 from lost_update_lab.servers.mariadb.clock_words import sleeps, without_sleep
 from lost_update_lab.servers.mariadb.server import NAME, MariaDBServer
 from lost_update_lab.servers.mariadb.session import look, session_of
+from lost_update_lab.telling.narrative import shortened
 
 NO_SERVER = "a command to MariaDB, and the explorer was given no MariaDB server"
 TO_OTHERS = "give it the address: database='mysql://…' (an embedded one: database='mariadb')"
@@ -84,7 +85,9 @@ def gated(name: str) -> Callable[..., Any]:
 def _inside(server: MariaDBServer, text: str) -> Broken | None:
     """Does the command use something in which the server's own clock decides, where no gate sees it?"""
     found = server.clock_inside(text)
-    return Broken(f"{NO_CLOCK} (inside of {found}, in {text[:80]})", IN_THE_COMMAND) if found else None
+    return (
+        Broken(f"{NO_CLOCK} (inside of {found}, in {shortened(text, 80)})", IN_THE_COMMAND) if found else None
+    )
 
 
 def _begins_to_ask(server: MariaDBServer, text: str) -> ClockDecides | None:

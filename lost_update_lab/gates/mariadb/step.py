@@ -26,6 +26,7 @@ from lost_update_lab.servers.mariadb.patience import STATEMENT, waiting
 from lost_update_lab.servers.mariadb.server import NAME, MariaDBServer
 from lost_update_lab.servers.mariadb.session import look_again, session_of
 from lost_update_lab.servers.mariadb.way import ENDS
+from lost_update_lab.telling.narrative import shortened
 
 #: the errors of a command that was interrupted, of one that waited too long for a row, and of one that took too long
 _INTERRUPTED, _TIMED_OUT, _TOO_LONG = 1317, 1205, 1969
@@ -154,7 +155,9 @@ def _answered(world: World, task: Task, connection: Any, op: Op) -> Standing:
             patience = min(2 * (patience or NEWS_WITHIN_MS), 100)  # a busy machine: it will come
             continue
         if clock_words.goes_on(op.text):
-            raise Broken(f"{NO_CLOCK} (SYSDATE() after a wait, in {op.text[:80]})", BY_ANOTHER_CLOCK)
+            raise Broken(
+                f"{NO_CLOCK} (SYSDATE() after a wait, in {shortened(op.text, 80)})", BY_ANOTHER_CLOCK
+            )
         wait = session.patience.wait(kind, op.text, session.usual)
         server.waits(connection, op, wait)
         task.session, task.expire = connection, too_late

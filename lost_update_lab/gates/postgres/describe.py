@@ -18,6 +18,7 @@ from lost_update_lab.model.errors import BY_ANOTHER_CLOCK, BY_EXECUTE, Broken
 from lost_update_lab.servers.postgres import clock_words
 from lost_update_lab.servers.postgres.server import NAME
 from lost_update_lab.servers.postgres.transactions import CALL
+from lost_update_lab.telling.narrative import shortened
 
 _LOCAL = re.compile(r"\s*(BEGIN|SAVEPOINT|RELEASE|SET)\b", re.IGNORECASE)
 _PLAIN_SELECT = re.compile(r"\s*SELECT\b(?!.*\b(?:FOR|INTO)\b)", re.IGNORECASE | re.DOTALL)
@@ -48,7 +49,7 @@ def beyond(kind: str, values: Mapping[str, Any], timed: bool) -> Broken | None:
         found = (
             "its clock is asked"  # by a generator of the program's own, which cannot be given another text
         )
-    return Broken(f"{NO_CLOCK} ({found} in {text[:80]})", BY_ANOTHER_CLOCK) if found else None
+    return Broken(f"{NO_CLOCK} ({found} in {shortened(text, 80)})", BY_ANOTHER_CLOCK) if found else None
 
 
 def by_the_clock(text: str, timed: bool) -> bool:

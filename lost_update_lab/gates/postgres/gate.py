@@ -37,6 +37,7 @@ from lost_update_lab.servers.postgres import limits
 from lost_update_lab.servers.postgres.clock_words import sleeps, virtual
 from lost_update_lab.servers.postgres.server import NAME, PostgresServer
 from lost_update_lab.snapshot.written import publish
+from lost_update_lab.telling.narrative import shortened
 
 
 class Sends(NamedTuple):
@@ -115,7 +116,9 @@ def _inside(server: PostgresServer, given: dict[str, Any]) -> Broken | None:
     """Does the command use something in which the server's own clock decides, where no gate sees it?"""
     text = text_of(given)
     found = server.clock_inside(text, by_the_clock(text, server.timed))
-    return Broken(f"{NO_CLOCK} (inside of {found}, in {text[:80]})", IN_THE_COMMAND) if found else None
+    return (
+        Broken(f"{NO_CLOCK} (inside of {found}, in {shortened(text, 80)})", IN_THE_COMMAND) if found else None
+    )
 
 
 def _begins_to_ask(server: PostgresServer, given: dict[str, Any]) -> ClockDecides | None:
@@ -175,7 +178,7 @@ def _alone(run: Run, task: Task, connection: Any, name: tuple[int, int], op: Op,
         if not connection.closed and connection.pgconn.transaction_status != TransactionStatus.IDLE:
             yield from _ends(run, task, connection, name, "ROLLBACK")
         if isinstance(error, psycopg.errors.InvalidTransactionTermination):
-            run.error = Broken(f"{COMMITS_INSIDE} ({op.text[:80]})", ONE_BY_ONE)
+            run.error = Broken(f"{COMMITS_INSIDE} ({shortened(op.text, 80)})", ONE_BY_ONE)
         raise
 
 

@@ -29,6 +29,7 @@ from lost_update_lab.servers.mariadb.session import Driver, ended, session_of
 from lost_update_lab.servers.mariadb.unseen import CALLED, Hidden
 from lost_update_lab.servers.mariadb.way import ENDS
 from lost_update_lab.snapshot.mariadb import MariaDBSnapshot, Rows
+from lost_update_lab.telling.narrative import shortened
 
 NAME = "mariadb"
 NO_TABLES = "the explorer sees locks of rows and of names, and none of whole tables (LOCK TABLES, DDL)"
@@ -209,7 +210,7 @@ class MariaDBServer(Kept, Plain):
         number = self.driver.number(connection)
         found = locks.waits_for(self.ask, number, op.text)
         if not found and (state := self.ask(locks.TABLES.format(number))):
-            raise Broken(f"{state[0][0]} ({op.text[:80]}): {NO_TABLES}", BY_ROWS)
+            raise Broken(f"{state[0][0]} ({shortened(op.text, 80)}): {NO_TABLES}", BY_ROWS)
         return found
 
     def asks(self, connection: Any, op: Op, status: Status, *how: object) -> None:

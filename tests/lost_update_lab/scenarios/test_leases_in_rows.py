@@ -48,13 +48,13 @@ def a_coupon() -> None:
 
 def take_a_coupon() -> None:
     with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as db:
-        db.execute("DELETE FROM coupon WHERE taken < now() - interval '10 s'")
+        db.execute("\n    DELETE FROM coupon\n    WHERE taken < now() - interval '10 s'")
         db.execute("INSERT INTO coupon VALUES ('XMAS')")
 
 
 def test_a_default_goes_by_another_clock(trial: Trial) -> None:
     """It would write the real time, and a comparison with the virtual one would say nothing."""
-    with pytest.raises(Mistake, match="inside of taken"):
+    with pytest.raises(Mistake, match="inside of taken, in DELETE FROM coupon WHERE taken"):
         trial([take_a_coupon] * 2, setup=a_coupon)
 
 
