@@ -50,5 +50,8 @@ def _whose(step: Step, owners: dict[str, str]) -> str:
 
 
 def shortened(text: str, most: int = MOST) -> str:
+    """In one line, without characters that move the cursor of a terminal: a pickled value has some."""
     text = " ".join(text.split())
+    if not text.isprintable():
+        text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
     return text if len(text) <= most else text[: most - 1] + "…"
