@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import socket as sockets
+import ssl
+import sys
+from fcntl import ioctl
+from termios import FIONREAD
 from typing import Any
 
 import redis.asyncio.client
@@ -17,6 +22,7 @@ send: Any = AbstractConnection.send_packed_command
 read: Any = AbstractConnection.read_response
 can_read: Any = AbstractConnection.can_read
 connect_check_health: Any = AbstractConnection.connect_check_health
+disconnect: Any = AbstractConnection.disconnect
 
 #: modules whose name `time` is the clock by which redis-py measures how long commands take …
 MEASURING = (redis.client, redis.connection, redis.asyncio.client, redis.asyncio.connection)
@@ -41,6 +47,7 @@ _METHODS = (
     "read_response",
     "can_read",
     "connect_check_health",
+    "disconnect",
     "check_health",
     "pack_command",
 )
@@ -75,3 +82,13 @@ def socket(connection: Any) -> Any:
 def answers_within(connection: Any, seconds: float) -> bool:
     """Is there something to read within this time? Raises redis.ConnectionError."""
     return bool(connection._parser.can_read(seconds))
+
+
+def arrived(connection: Any) -> bytes | None:
+    """The bytes that have come over this connection since its client last read from it. They stay there to be read.
+    None: that cannot be seen."""
+    own = socket(connection)
+    if own is None or isinstance(own, ssl.SSLSocket):
+        return None if own else b""
+    size = int.from_bytes(ioctl(own.fileno(), FIONREAD, bytes(4)), sys.byteorder)
+    return own.recv(size, sockets.MSG_PEEK) if size else b""

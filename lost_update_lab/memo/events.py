@@ -8,7 +8,7 @@ from typing import Any
 
 from lost_update_lab.memo.recording import Event, Recording
 from lost_update_lab.model.commands import Op
-from lost_update_lab.model.effects import DISK, DRAW, LOOK, NOTIFY, START, TOLD, WALL
+from lost_update_lab.model.effects import CLOSED, DISK, DRAW, LOOK, NOTIFY, START, TOLD, WALL
 from lost_update_lab.model.workers import Standing, Task
 from lost_update_lab.schedule import pending, retries
 from lost_update_lab.schedule.world import World
@@ -114,6 +114,9 @@ def do(world: World, task: Task, kind: str, *details: Any) -> Task | None:
         world.notify(world.key(task.worker, key), count)
     elif kind == DISK:
         world.disk.becomes(*details)
+    elif kind == CLOSED:
+        server, name = details
+        world.servers[server].forget((task.worker.index, *name))
     elif kind == TOLD and task.op:
         pending.tell(world, task, task.op, *details)
     return None

@@ -190,6 +190,8 @@ class Recorder:
         #: by id(): the name, and the object itself, which keeps the id in use
         self._keys: dict[Worker, dict[int, tuple[tuple[str, int, int], object]]] = {}
         self._named: dict[Task, int] = {}
+        #: how many effects came while a thread stood at a gate, where none are expected
+        self.unnoted = 0
 
     def heard(self, task: Task) -> None:
         worker, when = task.worker, self.recording.when
@@ -199,6 +201,7 @@ class Recorder:
     def effect(self, task: Task, *effect: Any) -> None:
         """The task read a clock, drew a number, started a thread, or woke a waiting thread."""
         opened = self._open.get(task.worker)
+        self.unnoted += opened is None
         if opened and (effect[0] not in _ONCE or effect not in opened.effects):
             opened.effects.append(effect)
 

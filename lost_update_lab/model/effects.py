@@ -4,9 +4,9 @@ from __future__ import annotations
 
 #: the thread looks at its monotonic clock, looks at its wall clock, puts a time on something, draws a random number
 #: (and which one: chance.py), starts a thread, wakes the threads that wait for something; it has changed the disk (and
-#: what is there since), it learns what has come of a call
+#: what is there since), it learns what has come of a call, it closes a connection that listens
 LOOK, WALL, STAMP, DRAW, START, NOTIFY = "look", "wall", "stamp", "draw", "start", "notify"
-DISK, TOLD = "disk", "told"
+DISK, TOLD, CLOSED = "disk", "told", "closed"
 CLOCKS = frozenset({LOOK, WALL, STAMP})
 #: a thread that waits for this sleeps: no other thread will wake it
 NOBODY = object()

@@ -82,6 +82,9 @@ class Server(Protocol):
     def lets_go(self, sessions: Sequence[Any]) -> bool:
         """Their threads hang: what they wait for in this server ends with an error. Returns whether there was any."""
 
+    def forget(self, session: Any) -> None:
+        """Its client has closed this session: what it had there is gone."""
+
     def undisturbed(self, op: Op, own: Sequence[Any], others: Sequence[Any]) -> bool:
         """Does `op` do the same whatever the `others` sessions hold, or have done and not committed? It is sent by a
         worker whose `own` sessions these are."""

@@ -38,6 +38,9 @@ class Plain:
     def stop(self, task: Task) -> None:
         raise NotImplementedError
 
+    def forget(self, session: Any) -> None:
+        pass
+
     def lag(self) -> None:
         raise NotImplementedError
 

@@ -49,16 +49,19 @@ class InMemoryRun(World):
             self._advance(task)
 
     def _advance(self, task: Task) -> None:
-        """It is this thread's turn: advance it to its next gate."""
-        if task.event is not None:
-            task.event.turn(self, task, self.recording)
-            if task.state is State.BLOCKED:
+        """It is this thread's turn: advance it to its next gate at which it stands still."""
+        while True:
+            if task.event is not None:
+                task.event.turn(self, task, self.recording)
+                if task.state is State.BLOCKED:
+                    return
+            segment = self.recording.next(self, task)
+            for effect in segment.effects:
+                do(self, task, *effect)
+            task.event, task.heard = segment.event, None
+            task.event.stand(self, task)
+            if task.state is not State.RUN:
                 return
-        segment = self.recording.next(self, task)
-        for effect in segment.effects:
-            do(self, task, *effect)
-        task.event, task.heard = segment.event, None
-        task.event.stand(self, task)
 
     def __del__(self) -> None:
         """Workers and tasks refer to each other, and nobody goes on with them: no collection need find them."""

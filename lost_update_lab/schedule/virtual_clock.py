@@ -206,12 +206,13 @@ def cancel(world: World, task: Task) -> None:
 def notice_unblocked(world: World) -> None:
     """Ask the servers whose commands are no longer blocked. Wake pollers that have something new to see."""
     if world.waiting_line:
-        for server in world.servers.values():
-            mine = [t for t in world.waiting_line if t.op and t.op.server == server.name]
-            for task in server.freed(mine) if mine else ():
+        for name, server in world.servers.items():
+            waiting = _waiting_at(world, name)
+            for task in server.freed(waiting) if waiting else ():
                 world.wake(task, world.now)
         if not any(task.state is State.RUN for task in world.tasks):
-            world.deadlock = [t for s in world.servers.values() for t in s.deadlocked(world.waiting_line)]
+            of = world.servers.items()
+            world.deadlock = [t for name, each in of for t in each.deadlocked(_waiting_at(world, name))]
     if not any(task.own_step or task.vain_since is not None for task in world.tasks):
         return
     mark = world.polled()
@@ -229,6 +230,10 @@ def notice_unblocked(world: World) -> None:
                 world.wake(task, world.now)
             elif task.until is not None:  # in the server: the time-out of its command comes
                 task.until = world.now
+
+
+def _waiting_at(world: World, server: str) -> list[Task]:
+    return [task for task in world.waiting_line if task.op and task.op.server == server]
 
 
 def meets_news(world: World, task: Task) -> None:

@@ -23,6 +23,8 @@ from lost_update_lab.model.workers import State, Task, Worker
 class Listener(Protocol):
     """Hears what a thread is told while its real code runs (memo/recording.py)."""
 
+    unnoted: int
+
     def heard(self, task: Task) -> None: ...
 
 

@@ -28,10 +28,16 @@ class Gated:
     op: Op | None = None
     #: inside MULTI, WATCH or a subscription: not to be used again if the run ends here
     mode: bytes = b""
-    #: subscribed in its handshake: as long as it lives, it may get messages
-    listens: bool = False
+    #: the commands by which it has subscribed, also in its handshake: as long as it lives, it may get messages
+    subscribed: tuple[bytes, ...] = ()
+    #: its name is known in this run (messages.named)
+    named: bool = False
+    #: messages and replies that came, and that its client has not read (messages.py)
+    arrived: deque[bytes] = field(default_factory=deque)
     #: what its MULTI has queued
     batch: list[Op] = field(default_factory=list)
+    #: what its command has sent to those that listen (servers/redis/memoised.py)
+    news: Any = ()
     #: the last command that was sent, as it was recorded
     recorded: Any = None
     #: fresh from the pool: nothing was sent yet
@@ -53,7 +59,7 @@ def connect_check_health(connection: Any, *args: Any, **keywords: Any) -> None:
     ):  # a pool asks each time; whether the connection is still good shows when something is sent
         return
     with connecting(), beside():
-        connection.explorer_listens = False
+        connection.explorer_listens = ()
         redis_py.connect_check_health(connection, *args, **keywords)
         note(connection)
 
@@ -79,10 +85,8 @@ def gate_of(world: World, task: Task, connection: Any) -> Gated:
                 connection.connect()
             if not hasattr(connection, "explorer_number"):
                 note(connection)
-        listens = getattr(connection, "explorer_listens", False)
-        found = Gated(
-            _server(world, connection), connection.explorer_number, checked_out=True, listens=listens
-        )
+        found = Gated(_server(world, connection), connection.explorer_number, checked_out=True)
+        found.subscribed = getattr(connection, "explorer_listens", ())
         found.database = int(getattr(connection, "db", 0) or 0)
         connection.explorer, connection.explorer_socket = found, redis_py.socket(connection)
     only_owner(world, task, found.server.name, connection)
@@ -104,7 +108,7 @@ def name_of(task: Task, connection: Any, gated: Gated) -> tuple[int, int]:
 
 def _in_hand(connection: Any) -> bool:
     gate = known(connection) if connection else None
-    return gate is not None and (gate.kept or in_use(gate))
+    return gate is not None and (gate.kept or in_use(gate) or bool(gate.subscribed))
 
 
 def in_use(gate: Gated) -> bool:
@@ -149,7 +153,7 @@ def reset(connection: Any) -> None:
     gate: Gated | None = getattr(connection, "explorer", None)
     if gate is None:
         return
-    if in_use(gate) or gate.number < 0 or not redis_py.socket(connection):
+    if in_use(gate) or gate.subscribed or gate.number < 0 or not redis_py.socket(connection):
         gate.outbox.clear()
         connection.explorer = None
         connection.disconnect()

@@ -6,6 +6,7 @@ reads their replies as it always does.
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from typing import Any
 
 import redis
@@ -18,8 +19,17 @@ from lost_update_lab.gates.redis.connections import (
     connect_check_health,
     gate_of,
     known,
-    name_of,
     server_of,
+)
+from lost_update_lab.gates.redis.messages import (
+    disconnect,
+    has_looked,
+    hears_none,
+    listener,
+    message_of,
+    named,
+    opaque,
+    stands_before,
 )
 from lost_update_lab.gates.redis.step import RedisCommand, deliver, receive, takes_effect, unheard
 from lost_update_lab.gates.redis.waits import until_readable
@@ -27,7 +37,7 @@ from lost_update_lab.model.commands import Op
 from lost_update_lab.model.workers import Standing, Task, halt
 from lost_update_lab.runs.place import Active, Here, anywhere, here
 from lost_update_lab.runs.run import Run
-from lost_update_lab.servers.redis.commands import UNANSWERED, split
+from lost_update_lab.servers.redis.commands import split, subscribes
 from lost_update_lab.servers.redis.wire import readable
 
 
@@ -36,7 +46,12 @@ def send_packed_command(connection: Any, command: Any, check_health: bool = True
     if place is None:
         if Active.run is not None and server_of(Active.run, connection):
             Active.bypassed("a command to Redis")
-        connection.explorer_listens = getattr(connection, "explorer_listens", False) or _subscribes(command)
+        if anywhere():  # in its handshake, which is not a step
+            before = getattr(connection, "explorer_listens", ())
+            connection.explorer_listens = (
+                *before,
+                *(raw for words, raw in split(command) if subscribes(words)),
+            )
         redis_py.send(connection, command, check_health)
         return
     gated = about_to_send(place, connection, command, check_health)
@@ -54,24 +69,18 @@ def about_to_send(place: Here, connection: Any, command: Any, check_health: bool
     return gated
 
 
-def _subscribes(command: Any) -> bool:
-    """Does it subscribe in its handshake, which is not a step?"""
-    return any(words[0].upper() == b"SUBSCRIBE" for words, _ in split(command)) if anywhere() else False
-
-
 def sending(run: Run, task: Task, connection: Any, gated: Gated) -> Standing:
     """The next command."""
-    if gated.outbox[0][1].startswith(UNANSWERED):
-        _only_live(run)  # its reply arrives as a message
-    gated.who = task.worker.index, *(name := name_of(task, connection, gated))
-    command = RedisCommand(gated.server.name, name, *gated.outbox[0], gated.checked_out)
+    if named(run, task, connection, gated):
+        opaque(run, "a connection that subscribes in its handshake, and asks for something else")
+    command = RedisCommand(gated.server.name, gated.who[1:], *gated.outbox[0], gated.checked_out)
     gated.recorded = run.arrives(task, command)
     yield from deliver(run, task, connection, gated)
 
 
 def read_response(connection: Any, *args: Any, **keywords: Any) -> Any:
     place = here()
-    gated = known(connection)
+    gated = listener(place.run, place.task, connection) if place else None
     if place is None or gated is None:
         return redis_py.read(connection, *args, **keywords)
     return place.run.live(place.task, reading(place.run, place.task, connection, gated, *args, **keywords))
@@ -82,19 +91,13 @@ def reading(run: Run, task: Task, connection: Any, gated: Gated, *args: Any, **k
     if gated.op is None and gated.outbox:
         yield from sending(run, task, connection, gated)
     op, gated.op = gated.op, None
-    if op is None:  # a message of a subscription
-        _only_live(run)
-        given = keywords.get("timeout")
-        seconds = given if isinstance(given, int | float) else None
-        yield from until_readable(run, task, connection, gated, seconds)
-        if seconds is not None and not readable(connection):
-            task.history.add(b"no message")
-            raise redis.TimeoutError("Timeout reading from socket")
-        op = Op(gated.server.name, "message", b"message", local=True, reads=True)
-    elif gated.recorded:
-        if run.recorder:
+    if gated.recorded:
+        if run.recorder and not gated.subscribed:
             run.recorder.recording.read(task.worker, gated.recorded.raw, (args, keywords))
         gated.recorded = None
+        assert op
+    else:
+        op = yield from _next_message(run, task, connection, gated, op, keywords.get("timeout"))
     return receive(run, task, connection, gated, op, *args, **keywords)
 
 
@@ -111,25 +114,34 @@ def leaves(run: Run, task: Task, connection: Any, gated: Gated) -> bool:
     return True
 
 
-def _only_live(run: Run) -> None:
-    if run.recorder:
-        run.recorder.opaque("a subscription")
+def _next_message(
+    run: Run, task: Task, connection: Any, gated: Gated, op: Op | None, timeout: Any
+) -> Generator[None, None, Op]:
+    """Ends when there is one. `op`: the command to which it is the reply. Raises redis.TimeoutError."""
+    seconds = timeout if isinstance(timeout, int | float) else None
+    stands_before(run, task, connection, gated, seconds)
+    if op:
+        return op
+    yield from until_readable(run, task, connection, gated, seconds)
+    if seconds is not None and not readable(connection):
+        hears_none(run, task)
+        raise redis.TimeoutError("Timeout reading from socket")
+    return message_of(gated.server.name)
 
 
 def can_read(connection: Any, timeout: float = 0) -> bool:
     place = here()
-    gated = known(connection)
+    gated = listener(place.run, place.task, connection) if place else known(connection)
     if place is None or gated is None or gated.mode != b"SUBSCRIBE":
         if gated:
             gated.checked_out, gated.kept = True, False  # so a pool checks whether it is still good
         return bool(redis_py.can_read(connection, timeout))
     if not readable(connection):
         gated.server.barrier()
-    _only_live(place.run)
+    stands_before(place.run, place.task, connection, gated, timeout, looks=True)
     if not readable(connection) and timeout != 0:
         place.run.live(place.task, until_readable(place.run, place.task, connection, gated, timeout))
-    found = readable(connection)
-    place.task.history.add(b"message" if found else b"no message")
+    has_looked(place.run, place.task, found := readable(connection))
     return found
 
 
@@ -138,4 +150,5 @@ def install(patches: Patches) -> None:
     patches.method(AbstractConnection, "send_packed_command", send_packed_command)
     patches.method(AbstractConnection, "read_response", read_response)
     patches.method(AbstractConnection, "can_read", can_read)
+    patches.method(AbstractConnection, "disconnect", disconnect)
     patches.method(AbstractConnection, "connect_check_health", connect_check_health)

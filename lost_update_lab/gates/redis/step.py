@@ -10,18 +10,30 @@ from typing import Any
 import redis
 
 from lost_update_lab.adapters import redis_py
-from lost_update_lab.gates.redis.connections import Gated, connect_again, free_one, gate_of
+from lost_update_lab.gates.redis.connections import Gated, connect_again, free_one, gate_of, known
+from lost_update_lab.gates.redis.messages import (
+    begins_to_listen,
+    has_read,
+    listening,
+    lose,
+    news,
+    opaque,
+    read_in_memory,
+    unread,
+)
 from lost_update_lab.gates.redis.waits import until_readable
 from lost_update_lab.memo.recording import Recording
 from lost_update_lab.model.commands import Op
 from lost_update_lab.model.errors import Broken, ClockDecides
+from lost_update_lab.model.memoised_server import Who
 from lost_update_lab.model.workers import Standing, Task
 from lost_update_lab.schedule import pending
 from lost_update_lab.schedule.world import World
-from lost_update_lab.servers.redis.commands import UNANSWERED, for_ever, shown, time_out, waits
+from lost_update_lab.servers.redis.commands import UNANSWERED, for_ever, shown, subscribes, time_out, waits
 from lost_update_lab.servers.redis.leases import BY_A_KEY, BY_SET, FIELD, UNCODED, of_a_field
-from lost_update_lab.servers.redis.memoised import Answer, MemoisedRedis, queued_after, repeatable
+from lost_update_lab.servers.redis.memoised import Answer, MemoisedRedis, Read, queued_after, repeatable
 from lost_update_lab.servers.redis.scripts import script_of, time_of_day, virtual
+from lost_update_lab.servers.redis.server import RedisServer
 from lost_update_lab.servers.redis.streams import BY_ITSELF, IDLE, by_its_clock, least_idle
 from lost_update_lab.servers.redis.wire import TELLS, left
 
@@ -29,6 +41,10 @@ from lost_update_lab.servers.redis.wire import TELLS, left
 SURE_WITHIN = 60.0
 _LOCAL = {b"MULTI", b"PING", b"ECHO"}
 _TTL = (b"PTTL ", b"TTL ")
+#: what a thread is told whose command is answered by a message
+SENT = "sent"
+#: what a server says that has to be told a script
+NO_SCRIPT = b"-NOSCRIPT"
 
 
 @dataclass(slots=True)
@@ -68,11 +84,27 @@ class RedisCommand:
         who, server, op = (task.worker.index, *self.name), world.servers[self.server], task.op
         assert isinstance(server, MemoisedRedis)
         assert op is not None
-        recording.reading(task.worker, self.raw)
+        by_message = server.listens(who) or subscribes(self.words)
+        answered = not self.raw.startswith(UNANSWERED)
+        if answered and not by_message:
+            recording.reading(task.worker, self.raw)
         _asks_since_when(world, task, self.words)
         lasting = {key: (end - world.now) // 1000 for key, end in server.leases().items()}
-        sent = virtual(self.words, for_ever(self.words, self.raw), world.now + server.ahead, lasting)
+        plain = for_ever(self.words, self.raw.removeprefix(UNANSWERED))
+        sent = _asked(self.raw, virtual(self.words, plain, world.now + server.ahead, lasting))
         answer = server.answer(world.now, who, op, self.words, sent, self.checked_out)
+        if not answered:
+            _is_unanswered(world, task, op)
+            if task.loses_reply:
+                server.forget(who)
+                lose(world, task)
+            return
+        if subscribes(self.words):
+            pending.hear(world, task, SENT)
+            return
+        if by_message:
+            read_in_memory(world, task, server, who)
+            return
         exact, shows = answer.exact, answer.shown
         if not answer.error and op.identity.startswith(_TTL) and exact.lstrip(b"-").isdigit():
             shows = str(left(op.text, int(exact), server.leases(), world.now))
@@ -81,7 +113,7 @@ class RedisCommand:
         pending.hear(world, task, ("error", exact.decode()) if answer.error else exact)
         if task.loses_reply and not answer.error:
             server.forget(who)
-            _lose(world, task)
+            lose(world, task)
 
 
 def deliver(world: World, task: Task, connection: Any, gated: Gated) -> Standing:
@@ -97,19 +129,38 @@ def deliver(world: World, task: Task, connection: Any, gated: Gated) -> Standing
     try:
         if gated.number < 0 and gated.checked_out:
             connect_again(connection, gated)
+            gated.subscribed = connection.explorer_listens
         gated.checked_out = False
         known, sent = gated.server.clocked(words, raw.removeprefix(UNANSWERED), world.now)
-        _ask(world, gated, op, words, known)
+        _ask(world, gated, op, words, _asked(raw, known))
+        before = unread(world, gated.server.name)
         redis_py.send(connection, [sent] if answered else [UNANSWERED, sent], check_health=False)
     except redis.RedisError as error:
         _broke(world, task, op, error)
         raise
     if not answered:
-        _unanswered(world, task, connection, gated, op)
+        _unanswered(world, task, connection, gated, op, before)
         return
-    gated.op = op
+    yield from _until_answered(world, task, connection, gated, op, words, raw, before)
+
+
+def _until_answered(
+    world: World,
+    task: Task,
+    connection: Any,
+    gated: Gated,
+    op: Op,
+    words: list[bytes],
+    raw: bytes,
+    before: dict[Who, bytes | None],
+) -> Standing:
+    """The command was sent. `before`: what had come to those that listen."""
+    gated.op, gated.news, sent_at = op, (), world.decisions
     name = words[0].upper()
     _changes_mode(gated, op, name)
+    if subscribes(words):
+        gated.subscribed += (raw,)
+        begins_to_listen(world, gated)
     try:
         if gated.op.local or name not in gated.server.blocking or not waits(name, words):
             redis_py.answers_within(connection, SURE_WITHIN)
@@ -121,6 +172,13 @@ def deliver(world: World, task: Task, connection: Any, gated: Gated) -> Standing
     finally:
         if not op.reads:
             gated.server.touched()
+    if world.decisions == sent_at:  # meanwhile others may have sent messages
+        gated.news = news(world, gated, before)
+    if gated.subscribed:
+        _learn(world, gated, op, b"", "")  # its reply is among the messages
+    if subscribes(words):
+        gated.recorded = None
+        pending.hear(world, task, SENT)
 
 
 def takes_effect(gated: Gated) -> bool:
@@ -187,18 +245,33 @@ def _asks_since_when(world: World, task: Task, words: Sequence[bytes]) -> bool:
     return least is not None
 
 
-def _unanswered(world: World, task: Task, connection: Any, gated: Gated, op: Op) -> None:
+def _unanswered(
+    world: World, task: Task, connection: Any, gated: Gated, op: Op, before: dict[Who, bytes | None]
+) -> None:
     """The command was sent, and only a message can answer it. Raises ConnectionError if the fault is a lost reply: then
     the connection is lost."""
-    gated.asked = None
     gated.server.barrier()
     gated.server.touched()
-    _told(world, task, op, "(no reply)", b"no reply")
+    gated.recorded, gated.news = None, news(world, gated, before)
+    changed = gated.asked and gated.server.contents() != gated.asked[1]
+    if changed or gated.news:  # else it may have met an error
+        _learn(world, gated, op, b"", "")
+    _is_unanswered(world, task, op)
     if task.loses_reply:
         gated.outbox.clear()
         connection.disconnect()
-        _lose(world, task)
+        lose(world, task)
         raise redis.ConnectionError("Connection closed by server.")
+
+
+def _asked(raw: bytes, sent: bytes) -> bytes:
+    """What is sent, as it is memoised: that no reply is wanted belongs to it."""
+    return UNANSWERED + sent if raw.startswith(UNANSWERED) else sent
+
+
+def _is_unanswered(world: World, task: Task, op: Op) -> None:
+    _told(world, task, op, "(no reply)", b"no reply")
+    pending.hear(world, task, "no reply")
 
 
 def _describe(server: str, in_multi: bool, reading: set[bytes], words: Sequence[bytes]) -> Op:
@@ -211,27 +284,30 @@ def _describe(server: str, in_multi: bool, reading: set[bytes], words: Sequence[
 def receive(
     world: World, task: Task, connection: Any, gated: Gated, op: Op, *args: Any, **keywords: Any
 ) -> Any:
+    unnoted = world.recorder.unnoted if world.recorder else 0
     try:
         reply = redis_py.read(connection, *args, **keywords)
     except redis.ResponseError as error:
         world.warming_up |= isinstance(error, redis.exceptions.NoScriptError)
         exact, told = str(error).encode(), f"({error})"
-        _learn(world, gated, op, exact, told, error=True)
+        _has_read(world, task, gated, op, Read(exact, told, error=True), keywords)
         _told(world, task, op, told, exact)
         pending.hear(world, task, ("error", str(error)))
         raise
     except redis.RedisError as error:
         _broke(world, task, op, error)
         raise
+    if gated.subscribed and world.recorder and world.recorder.unnoted != unnoted:
+        opaque(world, "code of a worker that is called while a message is read")
     reply = _in_virtual_time(world, gated, op, reply)
     exact, told = repr(reply).encode(), shown(reply)
-    _learn(world, gated, op, exact, told)
+    _has_read(world, task, gated, op, Read(exact, told, error=False), keywords)
     _told(world, task, op, told, exact)
     pending.hear(world, task, exact)
     if task.loses_reply:
         gated.outbox.clear()
         connection.disconnect()
-        _lose(world, task)
+        lose(world, task)
         raise redis.ConnectionError("Connection closed by server.")
     return reply
 
@@ -266,12 +342,6 @@ def _told(world: World, task: Task, op: Op, reply: str, exact: bytes) -> None:
     pending.tell(world, task, op, reply)
 
 
-def _lose(world: World, task: Task) -> None:
-    world.record(task.worker.name, task.name, "lost-reply", "the reply is lost", "connection lost")
-    task.history.add(b"lost")
-    pending.hear(world, task, "lost")
-
-
 # -- what is known from then on ---------------------------------------------------------------------------------------
 
 
@@ -280,20 +350,39 @@ def _ask(world: World, gated: Gated, op: Op, words: Sequence[bytes], sent: bytes
     server = gated.server
     gated.asked, repeats = None, gated.database == 0 and repeatable(words, script_of(words))
     if world.learns and repeats:
-        gated.asked = server.answers.question(server, world.now, gated.who, gated.queued, words, sent)
+        here = listening(world, server.name)
+        gated.asked = server.answers.question(server, world.now, gated.who, gated.queued, words, sent, here)
     gated.queued = queued_after(gated.queued, words, sent) if repeats or not gated.queued else None
     if words[0].upper() == b"SELECT":
         gated.database = -1
 
 
+def _has_read(world: World, task: Task, gated: Gated, op: Op, how: Read, keywords: Any) -> None:
+    """The client has read a reply, or a message."""
+    if gated.subscribed:
+        has_read(world, task, gated, how, pushes=bool(keywords.get("push_request")))
+    else:
+        _learn(world, gated, op, how.exact, how.shown, how.error)
+
+
 def _learn(world: World, gated: Gated, op: Op, exact: bytes, told: str, error: bool = False) -> None:
-    server, asked = gated.server, gated.asked
-    here = any(task.op and task.op.server == server.name for task in world.waiting_line)
-    if asked is None or here or world.warming_up:
+    server, asked, messages = gated.server, gated.asked, gated.news
+    loads = any(raw.startswith(NO_SCRIPT) for _, came in messages for raw in came)
+    here = any(_waits_for_reply(task, server) for task in world.waiting_line)
+    if asked is None or here or loads or world.warming_up:
+        return
+    if messages and not asked[-1]:
+        opaque(world, "messages that no PUBLISH has sent")
         return
     contents, leases, granted = server.contents(), server.leases(), server.granted
     if op.reads or granted is not None:
         ends = tuple(
             (key, end - world.now if key in (granted or ()) else None) for key, end in leases.items()
         )
-        server.answers.known[asked] = Answer(exact, told, error, contents, ends)
+        server.answers.known[asked] = Answer(exact, told, error, contents, ends, messages)
+
+
+def _waits_for_reply(task: Task, server: RedisServer) -> bool:
+    """Is a command of this thread blocked in the server? Who waits for a message changes nothing there."""
+    gated = known(task.session) if task.op and task.op.server == server.name else None
+    return gated is not None and gated.op is not None

@@ -6,7 +6,7 @@ from typing import Any
 
 from lost_update_lab.adapters import redis_py
 from lost_update_lab.gates.redis.connections import Gated
-from lost_update_lab.model.commands import Op
+from lost_update_lab.gates.redis.messages import waiting_for
 from lost_update_lab.model.workers import Standing, Task
 from lost_update_lab.schedule import faults, pending
 from lost_update_lab.schedule.world import World
@@ -44,8 +44,7 @@ def until_readable(
 
     polls = seconds is not None
     while not readable(connection) and not over:
-        if task.op is None or task.op.server != gated.server.name:
-            task.op = Op(gated.server.name, "message", b"message", local=True, reads=True)
+        task.op = waiting_for(task, gated.server.name)
         task.session = connection
         task.expire = expire
         yield from pending.blocked(world, task, seconds, polls)

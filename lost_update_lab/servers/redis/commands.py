@@ -14,6 +14,11 @@ WAITS = {b"WAIT": 2, b"WAITAOF": 3}
 UNANSWERED = b"*3\r\n$6\r\nCLIENT\r\n$5\r\nREPLY\r\n$4\r\nSKIP\r\n"
 
 
+def subscribes(words: Sequence[bytes]) -> bool:
+    """Does it begin, or end, a subscription? Its reply comes as a message."""
+    return words[0].upper().endswith(b"SUBSCRIBE")
+
+
 def split(command: Any) -> Iterator[tuple[list[bytes], bytes]]:
     """Yield (words, bytes) of each command in what a client is about to send. If no reply is wanted, the bytes begin
     with UNANSWERED: the two are one step."""

@@ -14,7 +14,8 @@ from typing import Any, NamedTuple, Protocol
 from lost_update_lab.model.commands import Op
 from lost_update_lab.model.errors import Unanswered
 from lost_update_lab.model.memoised_server import MemoisedServer, Who
-from lost_update_lab.servers.redis.commands import WAITS
+from lost_update_lab.model.workers import Task
+from lost_update_lab.servers.redis.commands import UNANSWERED, WAITS, subscribes
 from lost_update_lab.servers.redis.scripts import called, script_of
 
 #: words in a command by which it may read, or compare, the time that a lease has left
@@ -22,6 +23,8 @@ _TIMED = (b"TTL", b"EXPIRETIME", b"\r\nGT\r\n", b"\r\nLT\r\n")
 #: the answers of these two are computed each time from the end of the lease
 COUNTED = frozenset({b"TTL", b"PTTL"})
 _CLOCK = b"\r\nTIME\r\n"
+#: the replies of these are not told as the server sends them
+_TOLD_OTHERWISE = COUNTED | {b"EXPIRETIME", b"PEXPIRETIME", b"TIME", b"XPENDING", b"EXEC"}
 #: words of commands that deliver a message, or ask since when it is pending
 _PENDING = (b"XREADGROUP", b"XCLAIM", b"XAUTOCLAIM", b"XPENDING")
 
@@ -40,15 +43,30 @@ _REPEATABLE = frozenset(
 _CHANCE = re.compile(rb"\brandom\b|\bos\s*\.")
 
 
+#: the sessions that listen, each with the commands by which it has subscribed; and what came to them, in that order
+Listening = tuple[tuple[Who, tuple[bytes, ...]], ...]
+Messages = tuple[tuple[Who, tuple[bytes, ...]], ...]
+
+
 class Answer(NamedTuple):
     """`exact`, `shown`: the reply as the worker was told it. `contents`: all keys afterwards. `leases`: the keys that
-    have one, with its length in µs counted from the command; None: the lease that was there before."""
+    have one, with its length in µs counted from the command; None: the lease that was there before. `messages`: what
+    came to those that listen; where the command's own session does, its reply is among them."""
 
     exact: bytes
     shown: str
     error: bool
     contents: bytes
     leases: tuple[tuple[str, int | None], ...] = ()
+    messages: Messages = ()
+
+
+class Read(NamedTuple):
+    """A message, or a reply among messages, as its worker read it."""
+
+    exact: bytes
+    shown: str
+    error: bool
 
 
 class Holding(Protocol):
@@ -70,11 +88,20 @@ class Answers:
     def __init__(self, reading: set[bytes], blocking: set[bytes], timed: bool = False) -> None:
         self.reading, self.blocking, self.timed = reading, blocking, timed
         self.known: dict[Hashable, Answer] = {}
+        #: (worker, message as it was sent) → as it was read; None: now so, now so
+        self._reads: dict[tuple[int, bytes], Read | None] = {}
         self._rows: dict[bytes, list[Any]] = {}
         self._without: dict[tuple[bytes, frozenset[str]], bytes] = {}
 
     def question(
-        self, of: Holding, now: int, who: Who, queued: bytes | None, words: Sequence[bytes], sent: bytes
+        self,
+        of: Holding,
+        now: int,
+        who: Who,
+        queued: bytes | None,
+        words: Sequence[bytes],
+        sent: bytes,
+        listening: Listening = (),
     ) -> Hashable | None:
         """`queued`: what this session's MULTI has queued; None: not known. Returns None if no answer is to be kept."""
         name = words[0].upper()
@@ -86,7 +113,23 @@ class Answers:
         left = sorted((k, end - now) for k, end in leases.items()) if timed else ()
         asks = _CLOCK in data or (self.timed and any(word in data for word in _PENDING))
         clock = now + of.ahead if asks else 0
-        return who[0], of.contents(), frozenset(leases), queued, sent, repr(left), clock
+        own = any(each == who for each, _ in listening)
+        if own and name in _TOLD_OTHERWISE:
+            return None
+        heard = (who, listening) if own or b"PUBLISH" in data or subscribes(words) else ()
+        return who[0], of.contents(), frozenset(leases), queued, sent, repr(left), clock, heard
+
+    def was_read(self, worker: int, raw: bytes, how: Read) -> None:
+        """This worker has read a message that was sent so."""
+        key = worker, raw
+        self._reads[key] = how if self._reads.get(key, how) == how else None
+
+    def how_read(self, worker: int, raw: bytes) -> Read:
+        """Raises Unanswered."""
+        found = self._reads.get((worker, raw))
+        if found is None:
+            raise Unanswered
+        return found
 
     def rows(self, contents: bytes, rows: Sequence[Any]) -> None:
         """`contents` was made from these (key, type, value)."""
@@ -106,10 +149,14 @@ def name_of(key: bytes) -> str:
 
 
 class Session(NamedTuple):
-    """`queued`: what its MULTI has queued. `cut`: the server has ended it."""
+    """`queued`: what its MULTI has queued. `cut`: the server has ended it. `listens`: by which commands it subscribed.
+    `inbox`: what came and was not read. `op`: what it has sent, and whose reply comes as a message."""
 
     queued: bytes = b""
     cut: bool = False
+    listens: tuple[bytes, ...] = ()
+    inbox: tuple[bytes, ...] = ()
+    op: Op | None = None
 
 
 class MemoisedRedis(MemoisedServer):
@@ -143,10 +190,19 @@ class MemoisedRedis(MemoisedServer):
         session = self.sessions.get(who, Session(cut=self._failed_over))
         if session.cut and not checked_out:
             raise Unanswered
-        asked = self.answers.question(self, now, who, session.queued, words, sent)
+        session = Session() if session.cut else session
+        asked = self.answers.question(self, now, who, session.queued, words, sent, self.listening())
         if asked is None or (answer := self.answers.known.get(asked)) is None:
             raise Unanswered
-        self.sessions[who] = Session(queued_after(session.queued, words, sent) or b"")
+        session = session._replace(queued=queued_after(session.queued, words, sent) or b"")
+        if subscribes(words):
+            session = session._replace(listens=(*session.listens, sent))
+        if session.listens and not sent.startswith(UNANSWERED):
+            session = session._replace(op=op)
+        self.sessions[who] = session
+        for name, came in answer.messages:
+            session = self.sessions[name]
+            self.sessions[name] = session._replace(inbox=session.inbox + came)
         if not op.reads:
             self.seen = answer.contents
             self._leases = {
@@ -173,14 +229,51 @@ class MemoisedRedis(MemoisedServer):
 
     def end_sessions(self, sessions: Sequence[Who], cut: bool = False) -> None:
         for who in sessions:
-            if cut or self.in_multi(who):
-                self.sessions[who] = Session(cut=True)
+            session = self.sessions.get(who, Session())
+            if cut or session.queued or session.listens:
+                self.sessions[who] = Session(cut=True, listens=session.listens)
 
     def undisturbed(self, op: Op, own: Sequence[Who], others: Sequence[Who]) -> bool:
-        return op.reads or not any(map(self.in_multi, (*own, *others)))
+        known = [self.sessions.get(who, Session()) for who in (*own, *others)]
+        return op.reads or not any(session.queued or session.listens for session in known)
 
     def holds(self, sessions: Sequence[Who]) -> bool:
-        return False
+        return any(self.sessions.get(who, Session()).listens for who in sessions)
+
+    # -- subscriptions --------------------------------------------------------------------------------------------
+
+    def has_connected(self, who: Who, handshake: tuple[bytes, ...]) -> None:
+        """A client that subscribes has made its connection again, and subscribed again in its handshake."""
+        self.sessions[who] = Session(listens=handshake)
+
+    def listening(self) -> Listening:
+        listen = [(who, session) for who, session in self.sessions.items() if session.listens]
+        return tuple(sorted((who, session.listens) for who, session in listen if not session.cut))
+
+    def listens(self, who: Who) -> bool:
+        return bool(self.sessions.get(who, Session()).listens)
+
+    def unread(self, who: Who) -> bool:
+        """Has anything come that was not read? Raises Unanswered."""
+        session = self.sessions[who]
+        if session.cut:
+            raise Unanswered
+        return bool(session.inbox)
+
+    def reads(self, who: Who) -> tuple[Op | None, Read]:
+        """Read what has come first. Returns whose reply it is (None: a message), and how it is read. Raises
+        Unanswered."""
+        session = self.sessions[who]
+        if not session.inbox:
+            raise Unanswered
+        found = self.answers.how_read(who[0], session.inbox[0])
+        self.sessions[who] = session._replace(inbox=session.inbox[1:], op=None)
+        return session.op, found
+
+    def freed(self, waiting: Sequence[Task]) -> list[Task]:
+        """Those for which a message has come, or whose connection is gone."""
+        here = [(task, self.sessions[task.session]) for task in waiting]
+        return [task for task, session in here if session.inbox or session.cut]
 
     # -- the replica ----------------------------------------------------------------------------------------------
 
@@ -204,7 +297,14 @@ class MemoisedRedis(MemoisedServer):
         return ", ".join(gone) or "nothing"
 
     def hidden(self) -> bytes:
-        return kept(self._kept, self._now)
+        unread = {who: each.inbox for who, each in self.sessions.items() if not each.cut}
+        return kept(self._kept, self._now) + told(unread)
+
+
+def told(unread: Mapping[Who, tuple[bytes, ...]]) -> bytes:
+    """The messages that nobody has read, as a part of the state."""
+    here = sorted((who, came) for who, came in unread.items() if came)
+    return repr(here).encode() if here else b""
 
 
 def kept(what: tuple[bytes, Mapping[str, int]] | None, now: int) -> bytes:
@@ -216,9 +316,9 @@ def kept(what: tuple[bytes, Mapping[str, int]] | None, now: int) -> bytes:
 
 
 def queued_after(queued: bytes | None, words: Sequence[bytes], sent: bytes) -> bytes | None:
-    """What a session has queued after this command. None: it watches, or subscribes, and is no longer known."""
+    """What a session has queued after this command. None: it watches, and is no longer known."""
     name = words[0].upper()
-    if name == b"WATCH" or name.endswith(b"SUBSCRIBE"):
+    if name == b"WATCH":
         return None
     if name in (b"EXEC", b"DISCARD", b"UNWATCH"):
         return b""
@@ -232,6 +332,8 @@ def repeatable(words: Sequence[bytes], script: bytes | None) -> bool:
 
     `script`: the text of the script that the command calls; None: it is not known, or none is called."""
     name = words[0].upper()
+    if subscribes(words):
+        return True
     if name not in _REPEATABLE:
         return False
     if name not in (b"EVAL", b"EVALSHA"):

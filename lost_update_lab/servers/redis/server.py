@@ -25,7 +25,7 @@ from lost_update_lab.model.workers import Task
 from lost_update_lab.servers.redis import streams
 from lost_update_lab.servers.redis.bypass import BypassDetector
 from lost_update_lab.servers.redis.commands import for_ever, packed, shown
-from lost_update_lab.servers.redis.memoised import Answers, MemoisedRedis, name_of
+from lost_update_lab.servers.redis.memoised import Answers, MemoisedRedis, name_of, told
 from lost_update_lab.servers.redis.replica import Replica
 from lost_update_lab.servers.redis.scripts import time_of_day, virtual
 from lost_update_lab.servers.redis.wire import address, kinds, readable
@@ -65,6 +65,8 @@ class RedisServer(Plain):
         self.changed = True
         self.replica = Replica(self.ask)
         self.fails_over, self.learns = True, False
+        #: the messages that came to each session that listens, and that it has not read: a part of the state too
+        self.unread: dict[Who, tuple[bytes, ...]] = {}
         #: commands were seen that only a replica, or a disk, can answer
         self.confirming: set[str] = set()
 
@@ -79,7 +81,7 @@ class RedisServer(Plain):
         self._seen = {version: held for version, held in self._seen.items() if version <= known}
         self.version, self._looked = 0, -1
         self.now, self._ask, self.changed, self.ahead, self.uncoded = 0, True, False, 0, ""
-        self.watching, self._serial = {}, 0
+        self.watching, self.unread, self._serial = {}, {}, 0
         self.replica.begin()
 
     def memoised(self) -> MemoisedRedis:
@@ -222,6 +224,13 @@ class RedisServer(Plain):
         self.barrier()
         return [task for task in waiting if readable(task.session)]
 
+    def tells_of_keys(self) -> bool:
+        """Does it send messages of its own, when keys change (notify-keyspace-events)?"""
+        try:
+            return bool(self.ask("CONFIG", "GET", "notify-keyspace-events")[1])
+        except redis.ResponseError:
+            return True
+
     def unblock(self, client: int) -> None:
         """The time-out of a blocking command has come."""
         self.ask("CLIENT", "UNBLOCK", client, "TIMEOUT")
@@ -235,10 +244,11 @@ class RedisServer(Plain):
         """The server forgets their places in queues, and their subscriptions. A session that has neither is ended only
         if its client shall notice (`cut`): connecting again costs more than a schedule."""
         for gated in _gates(sessions):
-            if gated.number > 0 and (cut or gated.op or gated.mode or gated.listens):
+            if gated.number > 0 and (cut or gated.op or gated.mode or gated.subscribed):
                 with suppress(redis.ResponseError):
                     self.ask("CLIENT", "KILL", "ID", gated.number)
                 gated.number = -1
+                self.unread.pop(gated.who, None)
         self._ask = True
 
     def undisturbed(self, op: Op, own: Sequence[Any], others: Sequence[Any]) -> bool:
@@ -246,7 +256,7 @@ class RedisServer(Plain):
         return op.reads or not any(gate.mode for gate in _gates((*own, *others)))
 
     def holds(self, sessions: Sequence[Any]) -> bool:
-        return any(gate.mode == b"SUBSCRIBE" or gate.listens for gate in _gates(sessions))
+        return any(gate.subscribed for gate in _gates(sessions))
 
     # -- the replica ----------------------------------------------------------------------------------------------
 
@@ -277,7 +287,7 @@ class RedisServer(Plain):
 
     def hidden(self) -> bytes:
         watching = repr(sorted(self.watching.items())).encode() if self.watching else b""
-        return self.replica.hidden(self.now) + watching
+        return self.replica.hidden(self.now) + watching + told(self.unread)
 
     def watches(self, who: Who, op: Op, begins: bool) -> None:
         """A session has sent WATCH, or (not `begins`) a command that ends it."""

@@ -25,6 +25,41 @@ def readable(connection: Any) -> bool:
         return True
 
 
+#: types of RESP: those of one line, those with a length, and those with a number of parts (and how many for each)
+_LINES, _BLOBS, _PARTS = b"+-:_,#(", b"$=!", {b"*": 1, b">": 1, b"~": 1, b"%": 2}
+
+
+def replies(data: bytes) -> list[bytes] | None:
+    """The replies and messages in what a server has sent, each as it was sent. None: there are parts of one."""
+    found, at = [], 0
+    while at < len(data):
+        end = _end(data, at)
+        if end is None:
+            return None
+        found.append(data[at:end])
+        at = end
+    return found
+
+
+def _end(data: bytes, at: int) -> int | None:
+    """Where the reply that begins at `at` ends. None: behind the data."""
+    line = data.find(b"\r\n", at)
+    if line < 0:
+        return None
+    kind, end = data[at : at + 1], line + 2
+    if kind in _LINES:
+        return end
+    number = int(data[at + 1 : line])
+    if kind in _BLOBS:
+        end += number + 2 if number >= 0 else 0
+        return end if end <= len(data) else None
+    for _ in range(_PARTS[kind] * max(number, 0)):
+        if (part := _end(data, end)) is None:
+            return None
+        end = part
+    return end
+
+
 #: commands that tell the time that a lease has left, or its end
 TELLS = frozenset({b"TTL", b"PTTL", b"EXPIRETIME", b"PEXPIRETIME"})
 
