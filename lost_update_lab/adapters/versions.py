@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dis
+import inspect
 import warnings
 from collections.abc import Iterator, Sequence
 from functools import cache
@@ -56,7 +57,10 @@ def _attributes(owner: Any) -> frozenset[str]:
     found: set[str] = set(dir(owner))
     for each in getattr(owner, "__mro__", ()):
         for member in vars(each).values():
-            if code := getattr(getattr(member, "__func__", member), "__code__", None):
+            plain = inspect.unwrap(
+                getattr(member, "__func__", member)
+            )  # redis-py decorates what makes a connection
+            if code := getattr(plain, "__code__", None):
                 found.update(_set_by(code))
     return frozenset(found)
 

@@ -44,7 +44,7 @@ def trusted(name: str, bounds: Mapping[str, Any], replay: str = "") -> list[Resu
     """The lock `module:name` on trial, or only one schedule of it."""
     lock = found(name)
     wants = _wants(name, lock)
-    bounds = {"budget": BUDGET, "faults": 1, "kinds": frozenset(Fault), **bounds}
+    bounds = {"budget": BUDGET, "faults": 1, "kinds": frozenset(Fault), **bounds, "waits_only": True}
     race = Race(name, again=again(f"{PREFIX}{name}", bounds), replay=replay, **bounds)
     bank(race, lock, wants)
     with suppress(NotKept):

@@ -25,6 +25,7 @@ ITS_OWN_THREADS = "let the worker start the threads that send for it, after its 
 IT_COUNTS = (
     "leave track_counts on, as it is by default: by its counts the explorer knows which tables to look at"
 )
+BY_PLAIN_TEXT = "explore with an address without TLS (redis://), and send short messages"
 ONE_BY_ONE = "send the commands of the procedure one by one"
 IN_A_TRANSACTION = "send both commands inside of one transaction"
 BY_EXECUTE = "send these commands one by one, by execute()"

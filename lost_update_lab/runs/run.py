@@ -77,11 +77,14 @@ class Run(World):
             while True:
                 try:
                     self.stand(task)
-                except Halt as halt:
-                    steps.throw(halt)
+                except Halt as over:
+                    steps.throw(over)
                 next(steps)
         except StopIteration as done:
             return done.value
+        except Broken as error:  # the operation's own code could take it for an answer
+            self.error = self.error or error
+            return halt(task)
 
     def stand(self, task: Task) -> Task:
         """The thread stands still. Returns the task whose turn it is then: this one, or another of the same event loop.

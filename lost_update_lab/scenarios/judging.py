@@ -47,6 +47,8 @@ class Judge:
         for ending in observed.endings:
             if not self.scenario.invariants and sqlstate(ending.error) == DEADLOCK:
                 yield f"{names[ending.worker]} was aborted by the database: deadlock"
+            if self.scenario.waits_only and ending.error and ending.alone and not ending.struck:
+                yield f"{names[ending.worker]} was kept out ({_shown(ending.error)}) though no live worker was inside"
 
     # -- the default: some serial order -----------------------------------------------------------------------------
 

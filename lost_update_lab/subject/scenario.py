@@ -163,7 +163,8 @@ class Invariant:
 class Scenario:
     """`invariants` empty: the outcome must be that of some serial order. `refusals`: exceptions by which an operation
     says that it has done nothing. `kinds`, `faults`: what may go wrong, and how often in one schedule. `budget`:
-    seconds of real time. `slack`: how many seconds a worker may be late without any fault."""
+    seconds of real time. `slack`: how many seconds a worker may be late without any fault. `waits_only`: each operation
+    has to wait for its turn and nothing else, so one that fails though no other worker is inside was kept out."""
 
     name: str
     workers: tuple[Worker, ...]
@@ -177,6 +178,7 @@ class Scenario:
     slack: float = 0.1
     isolation: str = ""
     control: bool = True
+    waits_only: bool = False
     #: remove what protects it, one piece at a time (mutations.py)
     mutate: bool = False
     #: which part of a comparison (comparisons.py): which pair, which level

@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 
 from locks.token_pubsub import TokenPubSubLock
+from lost_update_lab.adapters import redis_py
+from lost_update_lab.gates.redis import messages
 from lost_update_lab.harness import Harness
 from lost_update_lab.model.bounds import SECOND, Fault
 from lost_update_lab.runs.found import SearchResult
@@ -193,6 +195,16 @@ def test_a_server_that_tells_of_keys_is_executed(harness: Callable[..., Harness]
         redis.ask("CONFIG", "SET", "notify-keyspace-events", "")
     assert result.exhausted, result.cause
     assert result.in_memory == 0
+
+
+def test_messages_that_cannot_be_looked_into_prove_nothing(
+    explore: Explore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are a part of the state. So it is with TLS."""
+    monkeypatch.setattr(redis_py, "arrived", lambda _: None)
+    result = explore(bank.locked_by(woken))
+    assert not result.exhausted
+    assert messages.UNSEEN in result.cause
 
 
 def test_what_came_is_split_into_messages() -> None:

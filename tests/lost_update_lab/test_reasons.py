@@ -49,6 +49,7 @@ REASONS = {
     "no gate for psycopg's pipeline mode": "BY_EXECUTE",
     "no gate for PyMySQL's SSCursor": "BY_EXECUTE",
     "no gate for this command of PyMySQL": "BY_EXECUTE",
+    "messages come to a subscription that the explorer cannot look into": "BY_PLAIN_TEXT",
     "a procedure commits inside, and": "ONE_BY_ONE",
     "each command of a procedure commits by itself there": "ONE_BY_ONE",
     "the explorer has sent a COMMIT since": "IN_A_TRANSACTION",

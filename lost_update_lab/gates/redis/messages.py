@@ -18,7 +18,7 @@ from lost_update_lab.gates.redis.connections import Gated, gate_of, known, name_
 from lost_update_lab.memo.recording import Recording
 from lost_update_lab.model.commands import Op
 from lost_update_lab.model.effects import CLOSED
-from lost_update_lab.model.errors import Unknown
+from lost_update_lab.model.errors import BY_PLAIN_TEXT, Broken, Unknown
 from lost_update_lab.model.memoised_server import Who
 from lost_update_lab.model.workers import Standing, Task
 from lost_update_lab.runs.place import here
@@ -29,6 +29,7 @@ from lost_update_lab.servers.redis.memoised import Listening, MemoisedRedis, Mes
 from lost_update_lab.servers.redis.wire import replies
 
 NO_MESSAGE = "no message"
+UNSEEN = "messages come to a subscription that the explorer cannot look into: encrypted, or in parts"
 
 
 @dataclass(slots=True)
@@ -210,8 +211,8 @@ def news(world: World, own: Gated, before: dict[Who, bytes | None]) -> Messages:
         now, then = redis_py.arrived(connection), before.get(who, b"")
         came = None if now is None or then is None or not now.startswith(then) else replies(now[len(then) :])
         if came is None:
-            opaque(world, "messages that come encrypted, or in parts")
-        elif came:
+            raise Broken(UNSEEN, BY_PLAIN_TEXT)  # what is unread is a part of the state
+        if came:
             gated.arrived.extend(came)
             gated.server.unread[who] = tuple(gated.arrived)
             found.append((who, tuple(came)))

@@ -61,6 +61,8 @@ def test_a_scenario_that_is_kept(capsys: pytest.CaptureFixture[str]) -> None:
         ("get_then_set", 1, {"contention": "violated"}),
         ("advisory", 0, {"contention": "kept", "crash": "kept", "lost-reply": "kept"}),
         ("leased", 1, {"contention": "kept", "crash": "kept", "pause": "violated", "lost-reply": "kept"}),
+        ("refuses_at_once", 1, {"contention": "kept", "crash": "stalled", "pause": "violated"}),
+        ("never_given_back", 1, {"contention": "stalled"}),
         pytest.param("get_then_set_asyncio", 1, {"contention": "violated"}, marks=pytest.mark.deep),
         ("advisory_asyncio", 0, {"contention": "kept", "crash": "kept", "lost-reply": "kept"}),
         pytest.param("two_coroutines", 1, {"contention": "violated"}, marks=pytest.mark.deep),

@@ -48,6 +48,25 @@ def leased(name: str, *, redis: Any) -> Any:
     return redis.lock(name, timeout=5, sleep=1)
 
 
+class KeptOut(Exception):
+    """An error of a library's own."""
+
+
+@contextmanager
+def refuses_at_once(name: str, *, redis: Any) -> Iterator[None]:
+    if not redis.set(name, 1, nx=True, ex=3600):
+        raise KeptOut(name)
+    yield
+    redis.delete(name)
+
+
+@contextmanager
+def never_given_back(name: str, *, redis: Any) -> Iterator[None]:
+    if not redis.set(name, 1, nx=True, ex=3600):
+        raise KeptOut(name)
+    yield
+
+
 def no_lock(redis: Any) -> None: ...
 
 
