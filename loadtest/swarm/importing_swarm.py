@@ -41,9 +41,7 @@ class ImportingSwarm:
         started: list[ImportRun] = []
         with ExitStack() as stack:
             stack.callback(_abandon, book)  # whatever happens, no later worker may continue this import
-            workers = [
-                stack.enter_context(BackgroundWorker(number=number)) for number in range(1, WORKERS + 1)
-            ]
+            workers = [_started(stack, number) for number in range(1, WORKERS + 1)]
             stack.callback(_abandon, book)  # before they are told to end: they would finish the import first
             folder = self.swarm.keep or Path(
                 stack.enter_context(tempfile.TemporaryDirectory(prefix="lab-imports-"))
@@ -74,6 +72,19 @@ class ImportingSwarm:
 def _abandon(book: Book) -> None:
     for run in ImportRun.objects.filter(book=book, finished=None):
         stop(run)
+
+
+def _started(stack: ExitStack, number: int) -> BackgroundWorker:
+    worker = BackgroundWorker(number=number)
+    stack.callback(_close, worker)
+    return worker.start()
+
+
+def _close(worker: BackgroundWorker) -> None:
+    """End a worker, whatever ended the trial. One that is told so while its listener connects may never end: Python
+    3.11's wait_for loses a cancellation that comes together with what it waits for."""
+    with suppress(ServerError):  # it has been killed
+        worker.close()
 
 
 def _end(worker: BackgroundWorker, *, politely: bool) -> None:

@@ -108,8 +108,10 @@ def look(connection: Any) -> None:
 def keeps_answer(connection: Any) -> Iterator[None]:
     """What is sent meanwhile leaves the last answer as it is."""
     result, connection._result = connection._result, None
-    yield
-    connection._result = result
+    try:
+        yield
+    finally:
+        connection._result = result
 
 
 def begin_again(connection: Any) -> None:

@@ -164,6 +164,9 @@ class GatedLoop(_Loop):
             next(stand.steps)
         except StopIteration as done:
             stand.answer = done.value, None
+        except Broken as error:  # the operation's own code could take it for an answer
+            self.run.error = self.run.error or error
+            stand.answer = None, Halt()
         except BaseException as error:  # noqa: BLE001  (its coroutine hears it)
             stand.answer = None, error
         finally:

@@ -96,6 +96,14 @@ class ClockDecides(BeginsAgain):
         super().__init__(f"the clock of {server} decides", REPORT_IT)
 
 
+class WritesByReading(BeginsAgain):
+    """The first command is seen that reads and writes outside of a transaction. From now on every command that writes
+    there is a transaction: it may be under way when another one reads."""
+
+    def __init__(self) -> None:
+        super().__init__("a command reads and writes outside of a transaction", REPORT_IT)
+
+
 class KeepsState(NotTheSame):
     """A worker was told the same as before, and did something else."""
 

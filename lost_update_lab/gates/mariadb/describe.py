@@ -27,7 +27,7 @@ _SEVERAL = re.compile(r";\s*\S")
 _LOAD = re.compile(r"\s*(?:LOAD|USE|XA|HANDLER)\b", re.IGNORECASE)
 #: asks for what the last command has left
 _LAST = re.compile(
-    r"\b(?:ROW_COUNT|FOUND_ROWS)\s*\(|\s*(?:SHOW\b.*\b(?:WARNINGS|ERRORS)|GET\s+.*DIAGNOSTICS)\b",
+    r"\b(?:ROW_COUNT|FOUND_ROWS)\s*\(|@@(?:warning|error)_count\b|\s*(?:SHOW\b.*\b(?:WARNINGS|ERRORS)|GET\s+.*DIAGNOSTICS)\b",
     re.IGNORECASE,
 )
 _PROCEDURE = re.compile(r"\s*CALL\b", re.IGNORECASE)

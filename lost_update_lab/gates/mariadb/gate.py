@@ -20,7 +20,7 @@ from lost_update_lab.gates.mariadb.describe import (
 from lost_update_lab.gates.mariadb.step import SqlCommand, execute, server_of
 from lost_update_lab.gates.patch import Patches
 from lost_update_lab.model.effects import NOBODY
-from lost_update_lab.model.errors import BY_EXECUTE, IN_THE_COMMAND, Broken, ClockDecides
+from lost_update_lab.model.errors import BY_EXECUTE, IN_THE_COMMAND, Broken, ClockDecides, WritesByReading
 from lost_update_lab.model.workers import Halt, Task, halt
 from lost_update_lab.runs.one_owner import only_owner
 from lost_update_lab.runs.place import Active, Here, beside, connecting, here
@@ -75,9 +75,10 @@ def gated(name: str) -> Callable[..., Any]:
         if error := beyond(text, unbuffered) or _inside(server, text) or _begins_to_ask(server, text):
             run.error = error
             raise pymysql.NotSupportedError(str(error))
-        if name != driver.QUERY or driver.inside(connection) or not driver.commits_by_itself(connection):
+        asks = name in (driver.QUERY, driver.WARNINGS)
+        if not asks or driver.inside(connection) or not driver.commits_by_itself(connection):
             return _live(place, connection, name, text)
-        return _alone(place, connection, text)
+        return _alone(place, connection, name, text)
 
     return method
 
@@ -96,15 +97,18 @@ def _begins_to_ask(server: MariaDBServer, text: str) -> ClockDecides | None:
     return ClockDecides("MariaDB") if found else None
 
 
-def _alone(place: Here, connection: Any, text: str) -> Any:
+def _alone(place: Here, connection: Any, name: str, text: str) -> Any:
     """A command outside of a transaction. One that reads and writes is explored as the transaction that it is."""
     run, session = place.run, session_of(connection)
     if error := outside_of_a_transaction(text, session.alone):
         run.error = error
         raise pymysql.NotSupportedError(str(error))
     session.alone = text in server_of(run).compound and not describe(text, inside=False).reads
+    if session.alone and server_of(run).compound.begins(text):
+        run.error = WritesByReading()
+        halt(place.task)
     if not session.alone:
-        return _live(place, connection, driver.QUERY, text)
+        return _live(place, connection, name, text)
     _live(place, connection, driver.BEGIN, "BEGIN")
     try:
         found = _live(place, connection, driver.QUERY, text)

@@ -15,6 +15,7 @@ from lost_update_lab.gates.patch import Patches
 from lost_update_lab.gates.postgres.connections import connect
 from lost_update_lab.gates.postgres.describe import (
     NO_CLOCK,
+    NO_GATE,
     Send,
     beyond,
     by_the_clock,
@@ -27,7 +28,14 @@ from lost_update_lab.gates.postgres.describe import (
 from lost_update_lab.gates.postgres.step import SqlCommand, begin, execute
 from lost_update_lab.model.commands import Op
 from lost_update_lab.model.effects import NOBODY
-from lost_update_lab.model.errors import IN_THE_COMMAND, ONE_BY_ONE, Broken, ClockDecides
+from lost_update_lab.model.errors import (
+    BY_EXECUTE,
+    IN_THE_COMMAND,
+    ONE_BY_ONE,
+    Broken,
+    ClockDecides,
+    WritesByReading,
+)
 from lost_update_lab.model.workers import Halt, Standing, Task, halt
 from lost_update_lab.runs.one_owner import only_owner
 from lost_update_lab.runs.place import Active, Here, here
@@ -149,8 +157,12 @@ def _sent(
     if op.timed or seconds is not None:
         server.shadow()
         gen, given = driver.asked_again(gen, given, virtual(text_of(given)))
+    sends = kind in (driver.EXECUTE, driver.STATEMENT)
     alone = op.alone = idle and connection.autocommit and not op.reads and op.text in server.compound
-    if kind in (driver.EXECUTE, driver.STATEMENT) and idle and (alone or not connection.autocommit):
+    if alone and (error := _unlike(server, op, sends)):
+        gen.close()
+        raise error
+    if sends and idle and (alone or not connection.autocommit):
         text = b"BEGIN" if alone else driver.begin_command(connection)
         yield from _begins(run, task, connection, name, text, alone)
     known.explorer_sends = Sends(task, partial(under_way, connection, op, kind, given), alone)
@@ -165,6 +177,13 @@ def _sent(
     finally:
         if run.recorder:
             event.send = event.send or how_to_send(connection, op, kind, given)
+
+
+def _unlike(server: PostgresServer, op: Op, sends: bool) -> Broken | None:
+    """Is this the first command that is a transaction by itself, or one that no BEGIN can come before?"""
+    if not sends:
+        return Broken(f"{NO_GATE} (stream(), in autocommit, {shortened(op.text, 80)})", BY_EXECUTE)
+    return WritesByReading() if server.compound.begins(op.text) else None
 
 
 def _alone(run: Run, task: Task, connection: Any, name: tuple[int, int], op: Op, steps: Standing) -> Standing:

@@ -42,13 +42,15 @@ def replies(data: bytes) -> list[bytes] | None:
 
 
 def _end(data: bytes, at: int) -> int | None:
-    """Where the reply that begins at `at` ends. None: behind the data."""
+    """Where the reply that begins at `at` ends. None: behind the data, or its type is unknown."""
     line = data.find(b"\r\n", at)
     if line < 0:
         return None
     kind, end = data[at : at + 1], line + 2
     if kind in _LINES:
         return end
+    if kind not in _BLOBS and kind not in _PARTS:
+        return None
     number = int(data[at + 1 : line])
     if kind in _BLOBS:
         end += number + 2 if number >= 0 else 0

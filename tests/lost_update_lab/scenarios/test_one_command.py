@@ -12,6 +12,7 @@ import pytest
 from lost_update_lab import Result, worker
 from lost_update_lab.model.errors import ONE_BY_ONE
 from lost_update_lab.scenarios.result import KEPT
+from lost_update_lab.servers.compound import Compound
 from lost_update_lab.subject.operations import VIOLATED
 from lost_update_lab.subject.scenario import Mistake
 
@@ -87,6 +88,7 @@ def one_got_it(ann: object, bob: object) -> bool:
         (LOCKED.format(""), VIOLATED),
         (LOCKED.format(" FOR UPDATE SKIP LOCKED"), KEPT),
         (BOOK, VIOLATED),
+        ("-- name: Claim :one\n/* by a tool */ " + CLAIM.format(""), VIOLATED),
         ("INSERT INTO ticket VALUES (%s)", VIOLATED),
         ("UPDATE job SET owner = %s WHERE id = 1 AND owner IS NULL", KEPT),
     ],
@@ -94,6 +96,30 @@ def one_got_it(ann: object, bob: object) -> bool:
 def test_two_at_once_in_one_command(trial: Trial, query: str, word: str) -> None:
     result = trial(both(sent(query)), setup=opened(), invariant=one_got_it, crashes=1, control=False)
     assert (result.verdict, result.exhausted) == (word, True)
+
+
+TAKE = "UPDATE job SET owner = %s WHERE id = 1 AND owner IS NULL"
+
+
+def test_one_that_reads_meets_one_that_does_not(trial: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As one step, that one would never be under way when the other reads."""
+    workers = [worker("Ann", sent(TAKE), "Ann"), worker("Bob", sent(CLAIM.format("")), "Bob")]
+    result = trial(workers, setup=opened(), invariant=one_got_it, control=False)
+    assert (result.verdict, result.exhausted) == (VIOLATED, True)
+    alone = trial(both(sent(TAKE)), setup=opened(), invariant=one_got_it, crashes=1, control=False)
+    assert (alone.verdict, alone.exhausted) == (KEPT, True)
+    monkeypatch.setattr(Compound, "begins", lambda *_: False)
+    missed = trial(workers, setup=opened(), invariant=one_got_it, control=False)
+    assert (missed.verdict, missed.exhausted) == (KEPT, True), "the control: it is found by that alone"
+
+
+def streamed(who: str, sql: Any) -> bool:
+    return bool(list(sql.cursor().stream(CLAIM.format(""), [who])))
+
+
+def test_one_that_no_begin_can_come_before_is_not_judged(trial: Trial) -> None:
+    with pytest.raises(Mistake, match=r"stream\(\), in autocommit"):
+        trial(both(streamed), setup=opened(), invariant=one_got_it)
 
 
 def claimed(who: str, sql: Any) -> bool:
