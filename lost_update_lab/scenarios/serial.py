@@ -151,7 +151,7 @@ class SerialOrders:
         turns: list[int] = []
         for _ in range(most):
             chooser = InOrder(self.system, order, turns)
-            yield self._twice(chooser, None)
+            yield self._until_known(chooser, None)
             taken = chooser.taken
             while taken and taken[-1][0] + 1 >= taken[-1][1]:
                 taken.pop()
@@ -161,15 +161,16 @@ class SerialOrders:
             turns[-1] += 1
 
     def run(self, order: tuple[int, ...], trace: Callable[..., None] | None = None) -> Serial:
-        return self._twice(InOrder(self.system, order), trace)
+        return self._until_known(InOrder(self.system, order), trace)
 
-    def _twice(self, chooser: InOrder, trace: Callable[..., None] | None) -> Serial:
-        try:
-            return self._run(chooser, trace)
-        except BeginsAgain:  # the clock is virtual from now on
-            self.harness.forget_answers()
-            chooser.taken.clear()
-            return self._run(chooser, trace)
+    def _until_known(self, chooser: InOrder, trace: Callable[..., None] | None) -> Serial:
+        """Run it again each time that something is seen which all runs have to know from their beginning."""
+        while True:
+            try:
+                return self._run(chooser, trace)
+            except BeginsAgain:
+                self.harness.forget_answers()
+                chooser.taken.clear()
 
     def _run(self, chooser: InOrder, trace: Callable[..., None] | None) -> Serial:
         order = tuple(chooser.order)
