@@ -126,7 +126,9 @@ def test_under_each_hazard_both_come_to_the_same(lanes: Lanes, strategy: str, fa
     assert (lab.exhausted, library.exhausted) == (True, True), library
     theirs, ours = named(library), hazards(lab)
     # the library sees the ledger write down times; the lab has said that nothing comes of it (explorer/clients.py)
-    assert theirs.keys() - ours.keys() <= {Hazard.CLOCK_JUMP}
+    # so a clock may jump there, and a pause may last an hour
+    more = {each: theirs[each] for each in theirs.keys() - ours.keys()}
+    assert more.items() <= {Hazard.CLOCK_JUMP: "kept", Hazard.PAUSE: "kept"}.items()
     assert {hazard: theirs.get(hazard) for hazard in ours} == ours
 
 
