@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 
 from loadtest.servers import Valkey
 from lost_update_lab.harness import Harness
-from lost_update_lab.model.errors import BeginsAgain
 from lost_update_lab.schedule.schedule_id import exactly
 from lost_update_lab.servers.redis.server import RedisServer
 
@@ -17,14 +17,7 @@ REPLICA = {"repl-ping-replica-period": 1}
 @contextmanager
 def confirming(harness: Harness, port: int) -> Iterator[None]:
     """Run one schedule. If it waits for a replica or the disk, give the primary at `port` one."""
-    while True:
-        try:
-            harness.run(exactly(()), {})
-            break
-        except (
-            BeginsAgain
-        ):  # PostgreSQL's clock is virtual from now on, or a write is a transaction by itself
-            harness.forget_answers()
+    harness.until_known(partial(harness.run, exactly(()), {}))
     primary = next(s for s in harness.servers.values() if isinstance(s, RedisServer))
     with ExitStack() as stack:
         if "WAITAOF" in primary.confirming:

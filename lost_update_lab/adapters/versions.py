@@ -57,9 +57,8 @@ def _attributes(owner: Any) -> frozenset[str]:
     found: set[str] = set(dir(owner))
     for each in getattr(owner, "__mro__", ()):
         for member in vars(each).values():
-            plain = inspect.unwrap(
-                getattr(member, "__func__", member)
-            )  # redis-py decorates what makes a connection
+            # redis-py decorates what makes a connection
+            plain = inspect.unwrap(getattr(member, "__func__", member))
             if code := getattr(plain, "__code__", None):
                 found.update(_set_by(code))
     return frozenset(found)

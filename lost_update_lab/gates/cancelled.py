@@ -18,6 +18,7 @@ from lost_update_lab.model.errors import Broken
 from lost_update_lab.model.workers import State, Task, halt
 from lost_update_lab.runs.run import Run
 from lost_update_lab.schedule import pending
+from lost_update_lab.telling.narrative import shortened
 
 AGAIN = (
     "a coroutine of {who} is cancelled again while psycopg cancels its command ({command}), and what the server does "
@@ -92,4 +93,4 @@ def _ends(task: Task, stand: Stand) -> None:
 def again(task: Task) -> Broken:
     """The error to raise for a command whose coroutine does not wait for what becomes of it."""
     command = task.op.text if task.op else ""
-    return Broken(AGAIN.format(who=task.worker.name, command=command[:60]), LET_IT_END)
+    return Broken(AGAIN.format(who=task.worker.name, command=shortened(command, 60)), LET_IT_END)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, S
 from contextlib import contextmanager
 from math import inf
 from types import MappingProxyType, TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from lost_update_lab.gates import (
     clocks,
@@ -32,7 +32,7 @@ from lost_update_lab.memo.recording import Recorder, Recording
 from lost_update_lab.model.bounds import Bounds
 from lost_update_lab.model.commands import Step
 from lost_update_lab.model.disk import FILES
-from lost_update_lab.model.errors import ITS_OWN_THREADS, Broken, Unanswered
+from lost_update_lab.model.errors import ITS_OWN_THREADS, BeginsAgain, Broken, Unanswered
 from lost_update_lab.model.memoised_server import MemoisedServer
 from lost_update_lab.model.server import Server
 from lost_update_lab.model.system import (
@@ -73,6 +73,7 @@ GATES: tuple[Callable[[Patches], None], ...] = (
     imports.install,
     process_memory.install,
 )
+T = TypeVar("T")
 _now = time.perf_counter  # the real one: workers see another
 COLLECT_EVERY = 100  # runs; a server has room for some hundred connections
 COLLECT_OFTEN = 10  # … where each run makes several anew: what belonged to an event loop ends with it
@@ -174,6 +175,15 @@ class Harness:
         self._opening.clear()
         if self.recording:
             self.recording = Recording(self.recording.merges)
+
+    def until_known(self, run: Callable[[], T]) -> T:
+        """What `run` returns. It begins again each time that something is seen which all runs have to know from their
+        beginning."""
+        while True:
+            try:
+                return run()
+            except BeginsAgain:
+                self.forget_answers()
 
     @contextmanager
     def unnoted(self) -> Iterator[None]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from lost_update_lab.harness import Harness
 from lost_update_lab.model.commands import Step
-from lost_update_lab.model.errors import BeginsAgain, Unknown
+from lost_update_lab.model.errors import Unknown
 from lost_update_lab.model.transitions import Transition
 from lost_update_lab.runs.found import Extent, Found, Size
 from lost_update_lab.runs.run import Run
@@ -28,12 +29,10 @@ def play(
     `trace` hears of each step once it is done. `played`: from the recording (Harness.run). `choose` starts over when a
     run comes to its first decision."""
     noted = _Noted(choose)
+    once = partial(harness.run, noted, watched, trace, real=() if played else None)
     while True:
         try:
-            run = harness.run(noted, watched, trace, real=() if played else None)
-        except BeginsAgain:  # it did not yet before the replay
-            harness.forget_answers()
-            continue
+            run = harness.until_known(once)
         except Diverged:
             if not noted.begun[-1].warming_up or len(noted.begun) == LOADS:
                 raise

@@ -21,6 +21,7 @@ from pathlib import Path
 from lost_update_lab.model.errors import GATE_IT, MORE_TIME, REPORT_IT, SWALLOWS, Broken, Elsewhere
 from lost_update_lab.model.workers import Task
 from lost_update_lab.runs.one_owner import OF_ITS_OWN, SHARED
+from lost_update_lab.telling.narrative import shortened
 
 #: seconds without news from a thread in a gate, at least, and as a share of the budget; of processor time from one at
 #: work; and from one that sleeps in its own code
@@ -141,8 +142,12 @@ def _asks_in_vain(task: Task) -> bool:
 def _unanswered(task: Task, silent: float, when: str = "") -> Broken:
     """Likewise for a command that has no answer."""
     assert task.op
-    command = task.op.text if len(task.op.text) <= SHOWN_OF_IT else task.op.text[:SHOWN_OF_IT] + "…"
-    where = {"when": when, "command": command, "server": task.op.server, "seconds": silent}
+    where = {
+        "when": when,
+        "command": shortened(task.op.text, SHOWN_OF_IT),
+        "server": task.op.server,
+        "seconds": silent,
+    }
     return Broken(UNANSWERED.format(who=task.name, **where), BUSY, trace=_told(task.thread))
 
 

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 
 from lost_update_lab.harness import Harness
 from lost_update_lab.model.commands import GOES_ON, Step
-from lost_update_lab.model.errors import BeginsAgain
 from lost_update_lab.model.system import Judgement
 from lost_update_lab.model.transitions import Kind, Transition
 from lost_update_lab.model.workers import State, Task
+from lost_update_lab.runs.run import Run
 from lost_update_lab.schedule import virtual_clock
 from lost_update_lab.schedule.world import World
 from lost_update_lab.subject.operations import Observed, Operations
@@ -151,7 +152,7 @@ class SerialOrders:
         turns: list[int] = []
         for _ in range(most):
             chooser = InOrder(self.system, order, turns)
-            yield self._until_known(chooser, None)
+            yield self._run(chooser, None)
             taken = chooser.taken
             while taken and taken[-1][0] + 1 >= taken[-1][1]:
                 taken.pop()
@@ -161,22 +162,16 @@ class SerialOrders:
             turns[-1] += 1
 
     def run(self, order: tuple[int, ...], trace: Callable[..., None] | None = None) -> Serial:
-        return self._until_known(InOrder(self.system, order), trace)
-
-    def _until_known(self, chooser: InOrder, trace: Callable[..., None] | None) -> Serial:
-        """Run it again each time that something is seen which all runs have to know from their beginning."""
-        while True:
-            try:
-                return self._run(chooser, trace)
-            except BeginsAgain:
-                self.harness.forget_answers()
-                chooser.taken.clear()
+        return self._run(InOrder(self.system, order), trace)
 
     def _run(self, chooser: InOrder, trace: Callable[..., None] | None) -> Serial:
-        order = tuple(chooser.order)
-        with self.harness.unnoted():
-            run = self.harness.run(chooser, {}, trace)
+        order, run = tuple(chooser.order), self.harness.until_known(partial(self._once, chooser, trace))
         self.interleaved |= chooser.interleaved
         contents = {name: server.contents() for name, server in self.harness.servers.items()}
         observed = self.system.observed(run.endings, run.stuck, contents)
         return Serial(order, observed, self.system.judge_by(observed), tuple(run.steps))
+
+    def _once(self, chooser: InOrder, trace: Callable[..., None] | None) -> Run:
+        chooser.taken.clear()
+        with self.harness.unnoted():
+            return self.harness.run(chooser, {}, trace)

@@ -10,10 +10,10 @@ search executes its polls again.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from lost_update_lab.harness import Harness
 from lost_update_lab.model.bounds import SECOND, Bounds, Reduction
-from lost_update_lab.model.errors import BeginsAgain
 from lost_update_lab.model.transitions import Kind, Transition
 from lost_update_lab.schedule import virtual_clock
 from lost_update_lab.schedule.world import World
@@ -24,11 +24,7 @@ MOST_STEPS = 60
 def calibrate_polls(harness: Harness) -> dict[bytes, int]:
     """Return for how long each kind of poll was watched, in µs of virtual time. The harness then knows whether any
     worker looks at a wall clock."""
-    while True:
-        try:
-            return _calibrated(harness)
-        except BeginsAgain:
-            harness.forget_answers()
+    return harness.until_known(partial(_calibrated, harness))
 
 
 def _calibrated(harness: Harness) -> dict[bytes, int]:

@@ -63,14 +63,14 @@ class Message:
     def turn(self, world: World, task: Task, recording: Recording) -> None:
         who, server = (task.worker.index, *self.name), world.servers[self.server]
         assert isinstance(server, MemoisedRedis)
-        here, over, task.late = server.unread(who), task.late, ""
-        if not (here or over or (self.looks and self.seconds == 0)):
+        has_come, over, task.late = server.unread(who), task.late, ""
+        if not (has_come or over or (self.looks and self.seconds == 0)):
             task.op = waiting_for(task, self.server)
             task.session, task.expire = who, _is_over
             pending.block(world, task, self.seconds, in_vain=self.seconds is not None)
         elif self.looks:
-            has_looked(world, task, here)
-        elif here:
+            has_looked(world, task, has_come)
+        elif has_come:
             read_in_memory(world, task, server, who)
         else:
             hears_none(world, task)
@@ -139,12 +139,12 @@ def listener(run: Run, task: Task, connection: Any) -> Gated | None:
 def named(run: Run, task: Task, connection: Any, gated: Gated) -> tuple[bytes, ...]:
     """Name the connection. Returns by which commands it has subscribed in its handshake, if that is news."""
     before, gated.who = gated.who, (task.worker.index, *name_of(task, connection, gated))
-    known, gated.named = gated.named, True
-    if known and gated.subscribed and before != gated.who:
+    again, gated.named = gated.named, True
+    if again and gated.subscribed and before != gated.who:
         opaque(run, "a connection that listens and goes from hand to hand")
     if gated.subscribed:
         begins_to_listen(run, gated)
-    return () if known else gated.subscribed
+    return () if again else gated.subscribed
 
 
 def begins_to_listen(world: World, gated: Gated) -> None:

@@ -8,13 +8,13 @@ from typing import Any
 import pymysql
 import pytest
 
-from lost_update_lab import worker
 from lost_update_lab.model.errors import IN_A_TRANSACTION, ONE_BY_ONE
 from lost_update_lab.scenarios.result import KEPT
 from lost_update_lab.subject.operations import VIOLATED
 from lost_update_lab.subject.scenario import Mistake
 from tests.lost_update_lab.mariadb import shop
 from tests.lost_update_lab.mariadb.conftest import Trial
+from tests.lost_update_lab.scenarios.test_one_command import both, one_got_it
 
 SCHEMA = (
     "DROP TABLE IF EXISTS job, seat",
@@ -52,14 +52,6 @@ def sent(query: str) -> Callable[[str], bool]:
             return bool(cursor.fetchone()[0] if cursor.description else written)
 
     return operation
-
-
-def both(operation: Callable[..., Any]) -> list[Any]:
-    return [worker("Ann", operation, "Ann"), worker("Bob", operation, "Bob")]
-
-
-def one_got_it(ann: object, bob: object) -> bool:
-    return [ann, bob].count(True) <= 1
 
 
 @pytest.mark.parametrize(
