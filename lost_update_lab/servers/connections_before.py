@@ -16,15 +16,17 @@ _before: weakref.WeakSet[Any] = weakref.WeakSet()
 def look_around() -> None:
     """The gates are being installed: which connections exist already? One look through the process finds all kinds.
 
-    It compares types. isinstance() would also ask the object, and a lazy object of Django would then be evaluated. And
-    it compares their identities: a metaclass may make a class unhashable.
+    An object refers to its class, so the collector is asked who refers to these. It walks in C: a quarter of the time
+    of a look at each object from Python, which was half of the CPU time of a search of five schedules.
+    Types are compared. isinstance() would also ask the object, and a lazy object of Django would then be evaluated. And
+    their identities are compared: a metaclass may make a class unhashable.
     """
     kinds = _with_subclasses(AbstractConnection) | _with_subclasses(psycopg.Connection)
     if pymysql := sys.modules.get("pymysql"):  # it may not be installed
         kinds |= _with_subclasses(pymysql.Connection)
     _before.clear()
     known = {id(kind) for kind in kinds}
-    _before.update([thing for thing in gc.get_objects() if id(type(thing)) in known])
+    _before.update([thing for thing in gc.get_referrers(*kinds) if id(type(thing)) in known])
 
 
 def existing(kind: type[Any]) -> list[Any]:
