@@ -8,7 +8,6 @@ import warnings
 from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib.metadata import version as read_version
-from types import CodeType
 from typing import Any, NamedTuple
 
 #: each exploration asks, and it is read from a file
@@ -23,7 +22,8 @@ class Names(NamedTuple):
 
     def missing(self) -> Iterator[str]:
         where = getattr(self.owner, "__qualname__", str(self.owner))
-        known = _arguments(self.owner) if hasattr(self.owner, "__code__") else _attributes(self.owner)
+        owner = self.owner
+        known = _arguments(owner) if hasattr(owner, "__code__") else _attributes(owner, _sizes(owner))
         return (f"{where}.{name}" for name in self.names if name not in known)
 
 
@@ -52,7 +52,13 @@ def _arguments(function: Any) -> frozenset[str]:
     return frozenset(function.__code__.co_varnames)
 
 
-def _attributes(owner: Any) -> frozenset[str]:
+def _sizes(owner: Any) -> tuple[int, ...]:
+    """A name that is gone makes one of these smaller."""
+    return tuple(len(vars(each)) for each in getattr(owner, "__mro__", (owner,)))
+
+
+@cache  # each exploration asks, and reading all methods of a client takes longer than many an exploration
+def _attributes(owner: Any, sizes: tuple[int, ...]) -> frozenset[str]:
     """What the class, or module, has, and what its methods set: that includes what only an instance has."""
     found: set[str] = set(dir(owner))
     for each in getattr(owner, "__mro__", ()):
@@ -60,10 +66,7 @@ def _attributes(owner: Any) -> frozenset[str]:
             # redis-py decorates what makes a connection
             plain = inspect.unwrap(getattr(member, "__func__", member))
             if code := getattr(plain, "__code__", None):
-                found.update(_set_by(code))
+                found.update(
+                    step.argval for step in dis.get_instructions(code) if step.opname == "STORE_ATTR"
+                )
     return frozenset(found)
-
-
-@cache  # each exploration asks, and reading all methods of a client takes longer than many an exploration
-def _set_by(code: CodeType) -> frozenset[str]:
-    return frozenset(step.argval for step in dis.get_instructions(code) if step.opname == "STORE_ATTR")

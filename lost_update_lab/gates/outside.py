@@ -34,6 +34,11 @@ _PROGRAMS = frozenset({"subprocess.Popen", "os.system", "os.posix_spawn", "os.fo
 #: a datagram needs no connection
 _CONNECTS, _DATAGRAMS = "socket.connect", ("socket.sendto", "socket.sendmsg")
 _LOCKS = frozenset({fcntl.F_SETLK, fcntl.F_SETLKW})
+_DATABASE = "sqlite3.connect"
+#: all that is listened to. Python reports much more: each id(), each function that is inspected
+_EVENTS = frozenset(
+    {"open", "fcntl.fcntl", _DATABASE, _CONNECTS, *_DATAGRAMS, *_CALLS, *_PATHS, *_ASKS, *_LISTS, *_PROGRAMS}
+)
 #: paths that no lock is made of: devices, and Python's own files of modules
 _NEVER = ("/dev/", "/proc/")
 IN_THIS_PROCESS = (
@@ -53,8 +58,9 @@ class _Hook:
 
     @classmethod
     def heard(cls, event: str, args: tuple[Any, ...]) -> None:
-        place = here() if cls.active else None
-        if place and not place.run.ending and (found := _used(place, event, args)):
+        if event not in _EVENTS or not cls.active:
+            return
+        if (place := here()) and not place.run.ending and (found := _used(place, event, args)):
             place.run.error = found
             halt(place.task)
 
@@ -82,7 +88,7 @@ def _elsewhere(place: Here, event: str, args: tuple[Any, ...]) -> Broken | None:
         return Elsewhere(
             f"it starts a program ({event} {args[0]!s:.60}), which passes no gate", IN_THIS_PROCESS
         )
-    if event == "sqlite3.connect" and os.fsdecode(args[0]) not in ("", ":memory:"):
+    if event == _DATABASE and os.fsdecode(args[0]) not in ("", ":memory:"):
         return _file("opens the database in", args[0])
     if event in _DATAGRAMS and (args[1] is None or _logs()):  # it has talked to that address before; a log
         return None

@@ -2,7 +2,7 @@
 gate, and workers stand for machines of their own.
 
 Raw ctypes and mmap cannot be stopped. Whether operations have written to such an object of theirs is seen afterwards
-(runs/modules.py).
+(runs/look.py).
 """
 
 from __future__ import annotations

@@ -71,6 +71,8 @@ class Memory:
 
 def changed(before: Held, after: Held) -> list[str]:
     """The names that no longer hold what they held. A list that has grown stands for its contents."""
+    if before == after:
+        return []
     names = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
     return [name for name in names if not any(name.startswith((f"{each}.", f"{each}[")) for each in names)]
 

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-from lost_update_lab.runs.modules import PLAIN, own_modules
+from lost_update_lab.runs.look import PLAIN
+from lost_update_lab.runs.modules import own_modules
 
 #: at most this many objects are looked into, and this many items of a container
 MOST, LONGEST = 2_000, 1_000

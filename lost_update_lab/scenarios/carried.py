@@ -9,7 +9,7 @@ from inspect import unwrap
 from types import FunctionType, MethodType
 from typing import Any
 
-from lost_update_lab.runs.modules import MEMORY, PLAIN, is_a_clients, is_mapping, memory_of
+from lost_update_lab.runs.look import MEMORY, PLAIN, is_a_clients, is_mapping, memory_of
 from lost_update_lab.subject.scenario import Operation, Scenario
 
 #: how deep an object is inspected, and how many of its values

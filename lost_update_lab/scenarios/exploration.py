@@ -18,6 +18,7 @@ from lost_update_lab.model.server import Server
 from lost_update_lab.replay.shrink import ends, repeatable
 from lost_update_lab.runs import modules
 from lost_update_lab.runs.found import Found, SearchResult
+from lost_update_lab.runs.look import IN_MEMORY
 from lost_update_lab.runs.memory import changed
 from lost_update_lab.scenarios.carried import carried
 from lost_update_lab.scenarios.clients import Twins
@@ -242,11 +243,14 @@ def volatile(serial: SerialOrders, known: Names) -> Names:
     theirs = {
         str(getattr(each.call, "__module__", "")) for w in system.scenario.workers for each in w.operations
     }
-    first, one, held = serial.run(order), _rows(system), _held(system, theirs)
+    first, one = serial.run(order), _rows(system)
+    held, with_them = modules.state(first=theirs), carried(system.scenario)
     second, other = serial.run(order), _rows(system)
-    serial.remembered = changed(held, _held(system, theirs))
-    serial.carried = changed(held_at_first, now := carried(system.scenario))
-    _no_shared_memory({**held, **now}, (*serial.remembered, *serial.carried))
+    now = carried(system.scenario)
+    serial.remembered = changed(held, modules.state(first=theirs)) + changed(with_them, now)
+    serial.carried = changed(held_at_first, now)
+    if known_to_change := (*serial.remembered, *serial.carried):
+        _no_shared_memory({**held, **now}, known_to_change)
     commands = [[comparable(step.command) for step in each.steps] for each in (first, second)]
     if commands[0] != commands[1]:
         pairs = zip_longest(*commands, fillvalue="nothing more")
@@ -265,13 +269,9 @@ def volatile(serial: SerialOrders, known: Names) -> Names:
 
 def _no_shared_memory(held: Mapping[str, str], names: Collection[str]) -> None:
     """Raises Mistake if one of the names stands for raw memory that the operations have written."""
-    if found := [name for name in names if held.get(name, "").startswith(modules.IN_MEMORY)]:
+    if found := [name for name in names if held.get(name, "").startswith(IN_MEMORY)]:
         told = process_memory.TOLD.format(what=f"ctypes or mmap: {', '.join(found)}")
         raise Mistake(f"{told}. The remedy: {process_memory.IN_A_SERVER}")
-
-
-def _held(system: Operations, first: Collection[str]) -> dict[str, str]:
-    return {**modules.state(first=first), **carried(system.scenario)}
 
 
 def _rows(system: Operations) -> dict[Any, list[dict[str, Any]]]:

@@ -11,7 +11,8 @@ import psycopg
 import pytest
 
 from lost_update_lab import Mistake, Result, worker
-from lost_update_lab.runs.modules import is_a_clients, state
+from lost_update_lab.runs.look import is_a_clients
+from lost_update_lab.runs.modules import state
 from lost_update_lab.scenarios.race import Race
 from tests.lost_update_lab.scenarios.shop import one_voucher, redeem, redeem_locked
 
