@@ -361,7 +361,8 @@ class GatedLoop(_Loop):
         return None
 
     def call_exception_handler(self, context: Any) -> None:
-        if not isinstance(context.get("exception"), Halt):
+        """What an injected fault leaves behind is nothing to report."""
+        if not isinstance(context.get("exception"), Halt) and not (self.run and self.root.worker.struck):
             super().call_exception_handler(context)
 
     async def getaddrinfo(self, *args: Any, **keywords: Any) -> Any:

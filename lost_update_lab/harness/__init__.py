@@ -17,6 +17,7 @@ from lost_update_lab.gates import (
     executors,
     files,
     imports,
+    logs,
     mariadb,
     outside,
     process_memory,
@@ -32,10 +33,12 @@ from lost_update_lab.memo.recording import Recorder, Recording
 from lost_update_lab.model.bounds import Bounds
 from lost_update_lab.model.commands import Step
 from lost_update_lab.model.disk import FILES
-from lost_update_lab.model.errors import ITS_OWN_THREADS, BeginsAgain, Broken, Unanswered
+from lost_update_lab.model.errors import ITS_OWN_THREADS, REPORT_IT, BeginsAgain, Broken, Unanswered
+from lost_update_lab.model.gaps import Lease, written
 from lost_update_lab.model.memoised_server import MemoisedServer
 from lost_update_lab.model.server import Server
 from lost_update_lab.model.system import (
+    GAPS,
     LEASES,
     Judgement,
     SystemUnderTest,
@@ -71,6 +74,7 @@ GATES: tuple[Callable[[Patches], None], ...] = (
     mariadb.install,
     outside.install,
     imports.install,
+    logs.install,
     process_memory.install,
 )
 T = TypeVar("T")
@@ -97,6 +101,7 @@ class Harness:
         #: found out before a search (poll_calibration.py): does a worker look at a wall clock? The longest lease, in µs
         self.looks, self.longest = False, 0
         self.known_to_look = False  # found out in a search, or before a replay
+        self.counted: Collection[Lease] = ()  # found out before a search (World.counted)
         self.recording = Recording() if bounds.recorded else None
         #: what the modules hold whose code is not known to leave nothing behind
         self.memory: Memory | None = None
@@ -113,6 +118,7 @@ class Harness:
             for install in gates:
                 install(self.patches)
             self.patches.apply()
+        Active.servers = self.servers
         for server in self.servers.values():
             server.watch()
         return self
@@ -121,6 +127,7 @@ class Harness:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.patches.undo()
+        Active.servers = {}
         for index, thread in enumerate(self.threads):
             thread.give(lambda index=index: self.system.leave(index))  # type: ignore[misc]
             thread.finish(END_WITHIN)
@@ -206,7 +213,7 @@ class Harness:
 
     def _know(self, run: World) -> None:
         run.until, run.looks = self.until, self.looks
-        run.longest, run.recording = self.longest, self.recording
+        run.longest, run.recording, run.counted = self.longest, self.recording, self.counted
 
     def end_in_memory(self, run: InMemoryRun) -> None:
         """The run is over. Raises Unanswered if it has to be executed to be judged."""
@@ -218,14 +225,23 @@ class Harness:
 
     def judge(self, run: World) -> Judgement:
         """What the run came to. Raises Unanswered for an in-memory run if no executed one left the same behind."""
-        endings, held = tuple(map(told_of, run.endings)), leased(run.leases())
-        found = self._judged.get(key := (run.shared(), held, run.stuck, endings))
+        endings, lasting = tuple(map(told_of, run.endings)), self._lasting()
+        held = leased(run.leases(), run.now if lasting else None)
+        found = self._judged.get(key := (run.shared(), held, run.gaps, run.stuck, endings))
         if found is None:
             contents = {name: server.contents() for name, server in run.servers.items()} | {LEASES: held}
+            contents |= {GAPS: written(run.gaps)} if run.gaps else {}
             if isinstance(run, InMemoryRun) and not self.system.remembers(contents):
                 raise Unanswered
-            found = self._judged[key] = self.system.judge(run.endings, run.stuck, contents)
+            found = self.system.judge(run.endings, run.stuck, contents)
+            if self._lasting() and not lasting:
+                raise BeginsAgain("an invariant asks how long a lease lasts", REPORT_IT)
+            self._judged[key] = found
         return found
+
+    def _lasting(self) -> bool:
+        """Does an invariant ask how long leases last?"""
+        return any(isinstance(each, RedisServer) and each.told_how_long for each in self.servers.values())
 
     def _begin(self, run: Run, real: Collection[int] | None) -> None:
         """The workers in `real` (None: all) run their real code, each in its thread. The others are replayed."""

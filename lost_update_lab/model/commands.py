@@ -8,6 +8,8 @@ from typing import NamedTuple
 #: commands of Redis that may take a lock, and their replies when they have taken it
 _TAKING = frozenset({"SET", "SETNX", "GETSET", "HSET", "HSETNX"})
 _TAKEN = frozenset({"OK", "1", "True"})
+#: the ends of a transaction in SQL
+ENDS = frozenset({"COMMIT", "ROLLBACK"})
 
 
 @dataclass(slots=True)
@@ -26,6 +28,11 @@ class Op:
     reads: bool = False
     timed: bool = False
     alone: bool = False
+
+    @property
+    def changes(self) -> bool:
+        """May it change something? The end of a transaction adds nothing to what that has written."""
+        return not (self.local or self.reads or self.text in ENDS)
 
 
 #: a coroutine's command is answered, and it has not heard the reply: it may now, or after another of its event loop

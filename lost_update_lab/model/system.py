@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -13,6 +13,8 @@ from lost_update_lab.model.workers import State, Worker
 UNBROKEN = "unbroken"
 #: among the contents that a judge gets: which keys have a lease, beside the name of each server
 LEASES = "leases"
+#: … and the leases that ended between two operations (gaps.py), if there are any
+GAPS = "gaps"
 #: no worker could go on. The engine knows only this word and UNBROKEN of a judge's words
 STALLED = "stalled"
 
@@ -21,9 +23,12 @@ STALLED = "stalled"
 SHOWN = 12
 
 
-def leased(leases: Iterable[tuple[str, str]]) -> bytes:
-    """(server, key) of each lease, as a text. When each of them ends is left out, as it is of the contents."""
-    return repr(sorted(leases)).encode()
+def leased(leases: Mapping[tuple[str, str], int], now: int | None) -> bytes:
+    """(server, key) of each lease, as a text. `leases`: when each ends. That is left out, as it is of the contents, if
+    `now` is None."""
+    if now is None:
+        return repr(sorted(leases)).encode()
+    return repr(sorted((lease, end - now) for lease, end in leases.items())).encode()
 
 
 @dataclass(frozen=True, slots=True)

@@ -178,6 +178,8 @@ class Worker:
     crashed: bool = False
     #: its main thread was ended from outside, in the middle of something
     halted: bool = False
+    #: it has sent a command that is more than a read
+    changed: bool = False
     #: a fault of its own struck it
     struck: bool = False
     #: when it ended, no other live worker was inside

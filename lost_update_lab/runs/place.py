@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from lost_update_lab.model.errors import Broken
 from lost_update_lab.model.workers import EventLoop, Task
@@ -31,6 +32,8 @@ class Active:
     """The run that is being executed. Only the threads of its workers may talk to its servers."""
 
     run: Run | None = None
+    #: those of the harness, also between two runs
+    servers: Mapping[str, Any] = {}
 
     @classmethod
     def bypassed(cls, command: str) -> None:

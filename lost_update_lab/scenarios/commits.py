@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from lost_update_lab.gates.redis.questions import asking
 from lost_update_lab.runs.place import Here, anywhere, attach, beside
 from lost_update_lab.servers.mariadb.memoised import Held
 from lost_update_lab.servers.mariadb.server import MariaDBServer
@@ -48,7 +49,8 @@ class Reader:
 def holds(invariant: Invariant, *results: object) -> bool:
     """None, and any true value, passes; so does an assertion that does not fail. Raises Mistake."""
     try:
-        found = invariant.holds(*results)
+        with asking():
+            found = invariant.holds(*results)
     except AssertionError:
         return False
     except Exception as error:

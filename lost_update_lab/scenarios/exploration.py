@@ -105,7 +105,9 @@ class Opened:
             gates = [*self.patches, twins.install, *more]
             if self.scenario.isolation and not self.addresses.on_mariadb:
                 gates.append(Isolated(self.scenario.isolation).install)
-            yield stack.enter_context(Harness(system, servers, self.bounds, gates)), system
+            harness = stack.enter_context(Harness(system, servers, self.bounds, gates))
+            harness.counted = self.judge.serial.counted if self.judge.serial else ()
+            yield harness, system
 
     def _leave(self) -> None:
         for framework in self.frameworks:

@@ -19,7 +19,7 @@ from lost_update_lab.model.system import UNBROKEN
 from lost_update_lab.scenarios.comparisons import chosen, parts_of, retried, together
 from lost_update_lab.scenarios.control import Control, control
 from lost_update_lab.scenarios.exploration import Finding, Opened, search
-from lost_update_lab.scenarios.judging import Judge
+from lost_update_lab.scenarios.judging import BETWEEN, Judge
 from lost_update_lab.scenarios.mistakes import after_setup, examine, not_explored, remedy_of, set_up
 from lost_update_lab.scenarios.mutations import mutations
 from lost_update_lab.scenarios.progress import Progress, shown
@@ -224,6 +224,8 @@ def _notes(opened: Opened) -> Iterator[str]:
     )
     if names:
         yield f"not compared, because the server's own clock or chance writes it: {names}"
+    for order in opened.judge.with_gaps:
+        yield BETWEEN.format(order)
 
 
 def _several_at_a_time(opened: Opened) -> tuple[str, str] | None:

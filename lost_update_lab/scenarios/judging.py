@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from lost_update_lab.model.gaps import AN_HOUR, Lease
 from lost_update_lab.model.system import STALLED, UNBROKEN, Judgement
 from lost_update_lab.scenarios.commits import holds
 from lost_update_lab.scenarios.serial import Serial, SerialOrders, prefixes
@@ -15,6 +16,14 @@ from lost_update_lab.subject.scenario import Scenario
 
 DEADLOCK = "40P01"
 SERIALIZABLE = "the outcome is that of no serial order"
+NOT_BETWEEN = (
+    "it would be that of {}. Here no such time passed between them: a worker was under way. If it is right all the "
+    "same, give an invariant that says what must hold"
+)
+BETWEEN = (
+    "right is also what the workers come to as {}: where that time passed between them. If that is wrong, give an "
+    "invariant that says what must hold"
+)
 
 
 class Judge:
@@ -23,6 +32,8 @@ class Judge:
     def __init__(self, scenario: Scenario) -> None:
         self.scenario = scenario
         self.serial: SerialOrders | None = None
+        #: the serial orders with gaps that schedules were found equal to, in words
+        self.with_gaps: dict[str, None] = {}
 
     def __call__(self, observed: Observed) -> Judgement:
         if found := [*observed.broken, *self._broken(observed)]:
@@ -68,7 +79,9 @@ class Judge:
             names = self.scenario.names
             told = [f"{names[endings[i].worker]} failed: {_shown(endings[i].error)}" for i in sorted(failed)]
             return Judgement(REFUSED, (*told, "no serial order fails so; nothing else is wrong"))
-        return Judgement(VIOLATED, (SERIALIZABLE, *self._nearest(observed, whole)))
+        return Judgement(
+            VIOLATED, (SERIALIZABLE, *self._not_so(observed, whole), *self._nearest(observed, whole))
+        )
 
     def _cut(self, whole: Sequence[int]) -> set[int]:
         return set(range(len(self.scenario.workers))) - set(whole)
@@ -85,15 +98,22 @@ class Judge:
             if any(counts[index] != operations[index] for index in whole if index not in free):
                 continue
             for serial in self.serial.of(counts):
-                same = observed.outcome.left_the_same(serial.outcome)
-                if same and observed.outcome.answered_the_same(serial.outcome, whole):
+                if serial.fits(observed.gaps) and _same(observed, serial, whole):
+                    if serial.gaps:
+                        self.with_gaps[self._in_words(serial)] = None
                     return True
         return False
+
+    def _not_so(self, observed: Observed, whole: Sequence[int]) -> Iterator[str]:
+        """Would it be right if leases had ended between the workers?"""
+        assert self.serial
+        if found := next((each for each in self.serial.all() if _same(observed, each, whole)), None):
+            yield NOT_BETWEEN.format(self._in_words(found))
 
     def _nearest(self, observed: Observed, whole: Sequence[int]) -> Iterator[str]:
         """How the outcome differs from the serial order that is most like it."""
         assert self.serial
-        serials = self.serial.all()
+        serials = [serial for serial in self.serial.all() if serial.fits(observed.gaps)]
         if not serials:
             return
         outcome = observed.outcome
@@ -105,7 +125,7 @@ class Judge:
 
         best = min(serials, key=distance)
         names = list(self.scenario.names.values())
-        yield "the nearest serial order: " + ", then ".join(names[index] for index in best.order)
+        yield f"the nearest serial order: {self._in_words(best)}"
         for table in sorted({*outcome.rows, *best.outcome.rows}):
             here, there = outcome.rows.get(table), best.outcome.rows.get(table)
             if here != there:
@@ -114,6 +134,25 @@ class Judge:
             here_, there_ = outcome.answers[index], best.outcome.answers[index]
             if here_ != there_:
                 yield f"{names[index]}: here {here_[0]} {here_[1]}; there {there_[0]} {there_[1]}"
+
+    def _in_words(self, serial: Serial) -> str:
+        names, told, gaps = list(self.scenario.names.values()), list[str](), list(serial.gaps)
+        for place, index in enumerate(serial.order):
+            before = set(serial.order[:place])
+            while gaps and index not in gaps[0].ended and before.issuperset(gaps[0].ended):
+                told.append(ends(gaps.pop(0).lease))
+            told.append(names[index])
+        return ", then ".join(told)
+
+
+def _same(observed: Observed, serial: Serial, whole: Sequence[int]) -> bool:
+    outcome = observed.outcome
+    return outcome.left_the_same(serial.outcome) and outcome.answered_the_same(serial.outcome, whole)
+
+
+def ends(lease: Lease) -> str:
+    """The end of this lease, in words."""
+    return "an hour" if lease == AN_HOUR else f"the end of the lease of {lease[1]}"
 
 
 def _rows(where: str, rows: tuple[str, ...] | None, others: tuple[str, ...] | None) -> str:

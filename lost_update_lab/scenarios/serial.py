@@ -2,17 +2,23 @@
 
 So no invariant has to be written. If a schedule's results and final rows fit no serial order, two callers could not
 have produced them if each had been alone.
+
+Time may pass between two callers: a rate limiter lets the second one in when the first one's minute is over. So each
+order is also run with leases that end between its workers. Such an order counts for the schedules in which the same
+leases ended between the same workers, and for no other (model/gaps.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
 
 from lost_update_lab.harness import Harness
+from lost_update_lab.model.bounds import Fault
 from lost_update_lab.model.commands import GOES_ON, Step
+from lost_update_lab.model.gaps import AN_HOUR, Gap, Lease
 from lost_update_lab.model.system import Judgement
 from lost_update_lab.model.transitions import Kind, Transition
 from lost_update_lab.model.workers import State, Task
@@ -24,17 +30,30 @@ from lost_update_lab.subject.outcome import Outcome
 
 #: the most orders of operations that are run
 MOST_ORDERS = 800
+#: … besides these, in which leases end between workers
+MOST_WITH_GAPS = 400
 
 
 @dataclass(frozen=True, slots=True)
 class Serial:
-    """`order`: the numbers of the workers in the order of their operations."""
+    """`order`: the numbers of the workers in the order of their operations. `gaps`: the leases that ended in between,
+    with those workers of the order that came before."""
 
     order: tuple[int, ...]
     observed: Observed
     #: the judge's verdict, if it can be given already
     judgement: Judgement
     steps: tuple[Step, ...] = ()
+    gaps: tuple[Gap, ...] = ()
+
+    def fits(self, others: Collection[Gap]) -> bool:
+        """Did the same leases end between the same workers in a schedule with these gaps?"""
+        return all(any(self._fits(here, there) for there in others) for here in self.gaps)
+
+    def _fits(self, here: Gap, there: Gap) -> bool:
+        """Before an hour in which no lease ends, and that comes once, one that has changed nothing may come too."""
+        ended, before = {*there.ended}.intersection(self.order), {*here.ended}
+        return here.lease == there.lease and (ended == before or (here.lease == AN_HOUR and ended < before))
 
     @property
     def outcome(self) -> Outcome:
@@ -57,15 +76,31 @@ def prefixes(operations: Sequence[int]) -> Iterator[tuple[int, ...]]:
 
 
 class InOrder:
-    """A chooser: it takes the operations of `order`, one after the other; then the run is over. If a worker's event
-    loop has several tasks, these too go one after the other, in the order of `turns`: which of those that have not
-    begun is next. `taken`: what was chosen each time, and of how many. `interleaved`: the workers where one task had to
-    go on while another one was not done."""
+    """A chooser: it takes the operations of `order`, one after the other; then the run is over. `turns`: its choices.
+    If a worker's event loop has several tasks, these too go one after the other: which of those that have not begun is
+    next? If `waits`: how many of the leases that exist end before the next worker begins? `looks`: workers look at a
+    clock. `taken`: what was chosen each time, and of how many. `interleaved`: the workers where one task had to go on
+    while another one was not done."""
 
-    def __init__(self, system: Operations, order: Sequence[int], turns: Sequence[int] = ()) -> None:
-        self.system, self.order, self.turns = system, order, turns
-        self.taken: list[tuple[int, int]] = []
+    def __init__(
+        self,
+        system: Operations,
+        order: Sequence[int],
+        turns: Sequence[int] = (),
+        waits: bool = False,
+        looks: bool = False,
+    ) -> None:
+        self.system, self.order, self.turns, self.waits, self.looks = system, order, turns, waits, looks
         self.interleaved: set[str] = set()
+        #: there was something to wait for
+        self.may_wait = False
+        self.begin()
+
+    def begin(self) -> None:
+        """The run begins."""
+        self.taken: list[tuple[int, int]] = []
+        self.begun: set[int] = set()
+        self.gaps: list[Gap] = []
 
     def __call__(self, run: World, transitions: Sequence[Transition]) -> int:
         left = list(self.order)
@@ -86,12 +121,30 @@ class InOrder:
                 and run.task(transition.who).worker.index == index
             ]
             if steps:
+                op = run.task(transitions[steps[0]].who).op
+                if index not in self.begun and op and not op.local:
+                    self._begins(run, index, left)
                 return self._next(run, transitions, steps)
             timers = [place for place, transition in enumerate(transitions) if transition.kind is Kind.TICK]
             if timers and index == left[0]:
                 run.stuck = virtual_clock.only_polls(run)
                 return timers[0]
         return 0
+
+    def _begins(self, run: World, index: int, left: Collection[int]) -> None:
+        """This worker takes its first step. If every other one that has begun is done, time may pass before."""
+        if self.begun.isdisjoint(left):
+            ends = [*sorted({*run.leases().values()}), *self._hour(run)]
+            self.may_wait |= bool(ends)
+            for end in ends[: self._choice(len(ends) + 1) if self.waits else 0]:
+                over = virtual_clock.pass_to(run, end) or [AN_HOUR]
+                self.gaps += [Gap(lease, tuple(sorted(self.begun))) for lease in over]
+        self.begun.add(index)
+
+    def _hour(self, run: World) -> list[int]:
+        """When an hour has passed, if that makes a difference (virtual_clock.next_timer)."""
+        looks = self.looks and Fault.PAUSE in run.bounds.kinds and run.now < run.bounds.aside
+        return [run.bounds.aside] if looks else []
 
     def _next(self, run: World, transitions: Sequence[Transition], steps: Sequence[int]) -> int:
         first, last = run.task(transitions[steps[0]].who), run.last
@@ -101,9 +154,12 @@ class InOrder:
             self.interleaved.add(first.worker.name)
         if len(steps) == 1 or first.op is GOES_ON:
             return steps[0]
+        return steps[min(self._choice(len(steps)), len(steps) - 1)]
+
+    def _choice(self, count: int) -> int:
         turn = self.turns[len(self.taken)] if len(self.taken) < len(self.turns) else 0
-        self.taken.append((turn, len(steps)))
-        return steps[min(turn, len(steps) - 1)]
+        self.taken.append((turn, count))
+        return turn
 
 
 def _is_not_done(task: Task) -> bool:
@@ -118,7 +174,13 @@ class SerialOrders:
         self.harness, self.system = harness, system
         self.operations = [len(each.operations) for each in system.scenario.workers]
         self._known: dict[tuple[int, ...], list[Serial]] = {}
+        #: those in which leases existed when a worker began
+        self._may_wait: dict[tuple[int, ...], None] = {}
         self.closed = False
+        #: some worker looks at a wall clock
+        self.looks = False
+        #: the leases of which it counts whether they end between two workers
+        self.counted: Collection[Lease] = ()
         #: the workers whose tasks could not be run one after the other
         self.interleaved: set[str] = set()
         #: globals of modules that a second run of the same order has changed (modules.py)
@@ -127,9 +189,16 @@ class SerialOrders:
         self.carried: list[str] = []
 
     def close(self) -> None:
-        """Run all orders that may be asked for."""
+        """Run all orders that may be asked for, those with gaps last. A search that begins now notes these gaps."""
         for counts in prefixes(self.operations):
             self.of(counts)
+        found: list[Serial] = []
+        for order in self._may_wait:
+            runs = self._of_all_tasks(order, MOST_WITH_GAPS - len(found), waits=True)
+            more = [serial for serial in runs if serial.gaps]
+            self._known[tuple(map(order.count, range(len(self.operations))))] += more
+            found += more
+        self.counted = self.harness.counted = frozenset(gap.lease for each in found for gap in each.gaps)
         self.closed = True
 
     def all(self) -> list[Serial]:
@@ -147,12 +216,14 @@ class SerialOrders:
             self._known[counts] = found
         return self._known.get(counts, [])
 
-    def _of_all_tasks(self, order: tuple[int, ...], most: int) -> Iterator[Serial]:
-        """The same order of operations, with each order of the tasks in them."""
+    def _of_all_tasks(self, order: tuple[int, ...], most: int, waits: bool = False) -> Iterator[Serial]:
+        """The same order of operations, with each order of the tasks in them. `waits`: and with each gap."""
         turns: list[int] = []
         for _ in range(most):
-            chooser = InOrder(self.system, order, turns)
+            chooser = InOrder(self.system, order, turns, waits, self.looks)
             yield self._run(chooser, None)
+            if chooser.may_wait:
+                self._may_wait[order] = None
             taken = chooser.taken
             while taken and taken[-1][0] + 1 >= taken[-1][1]:
                 taken.pop()
@@ -167,11 +238,13 @@ class SerialOrders:
     def _run(self, chooser: InOrder, trace: Callable[..., None] | None) -> Serial:
         order, run = tuple(chooser.order), self.harness.until_known(partial(self._once, chooser, trace))
         self.interleaved |= chooser.interleaved
+        self.looks |= run.wall_clock_read
         contents = {name: server.contents() for name, server in self.harness.servers.items()}
         observed = self.system.observed(run.endings, run.stuck, contents)
-        return Serial(order, observed, self.system.judge_by(observed), tuple(run.steps))
+        judged = self.system.judge_by(observed)
+        return Serial(order, observed, judged, tuple(run.steps), tuple(chooser.gaps))
 
     def _once(self, chooser: InOrder, trace: Callable[..., None] | None) -> Run:
-        chooser.taken.clear()
+        chooser.begin()
         with self.harness.unnoted():
             return self.harness.run(chooser, {}, trace)

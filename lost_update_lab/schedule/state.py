@@ -15,6 +15,7 @@ from typing import Any
 
 from lost_update_lab.model.bounds import Fault
 from lost_update_lab.model.digest import digest
+from lost_update_lab.model.gaps import Gap
 from lost_update_lab.model.server import Server
 from lost_update_lab.model.workers import State, Task, Worker
 from lost_update_lab.schedule import virtual_clock
@@ -30,10 +31,11 @@ class Moment:
     servers: Mapping[str, bytes]
     workers: Mapping[str, bytes]
     waiting: tuple[str, ...] = ()
+    gaps: tuple[Gap, ...] = ()
 
     @property
     def key(self) -> bytes:
-        parts = repr((self.spent, self.clock, self.waiting)).encode()
+        parts = repr((self.spent, self.clock, self.waiting, self.gaps)).encode()
         return digest(parts, *self.servers.values(), *self.workers.values())
 
     def changed(self, servers: Mapping[str, bytes], workers: Mapping[str, bytes], spent: Any) -> Moment:
@@ -56,6 +58,7 @@ def moment(world: World) -> Moment:
         {server.name: _server(server, now) for server in world.servers.values()},
         {w.name: digest(repr(_worker(world, w, relative, now)).encode()) for w in world.workers},
         tuple(task.name for task in world.waiting_line),
+        world.gaps,
     )
 
 
@@ -101,7 +104,9 @@ def _worker(world: World, worker: Worker, time: Any, now: int | None) -> tuple[A
     offered = worker.offered and (worker.offered[0], worker.offered[1] == world.now)
     told = worker.attempt.told
     order = b"" if worker.finished else worker.order
-    return worker.paused, offered, worker.offset, worker.cuts, told, order, _outcome(world, worker), tasks
+    changed = bool(world.counted) and worker.changed and not worker.finished
+    outcome = _outcome(world, worker)
+    return worker.paused, offered, worker.offset, worker.cuts, told, order, changed, outcome, tasks
 
 
 def _outcome(world: World, worker: Worker) -> tuple[Any, ...]:

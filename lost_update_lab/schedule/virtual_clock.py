@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from lost_update_lab.model.bounds import Fault
 from lost_update_lab.model.digest import digest
 from lost_update_lab.model.errors import NotTheSame
+from lost_update_lab.model.gaps import AN_HOUR, Gap, Lease
 from lost_update_lab.model.workers import State, Task, Worker
 from lost_update_lab.schedule.world import World
 
@@ -147,14 +150,32 @@ def tick(world: World) -> None:
     """Move time on to the next timer: leases end, sleepers wake."""
     if (until := next_timer(world)) is None:  # the path that is followed does not fit this run
         raise NotTheSame("time was to pass, and there is no timer")
-    world.now = max(world.now, until)
+    nothing_ends = bool(world.counted) and not ends_something(world)
+    over = pass_to(world, max(world.now, until))
+    _note_gaps(world, [AN_HOUR] if nothing_ends else over)
+
+
+def pass_to(world: World, now: int) -> list[Lease]:
+    """Time is `now`: leases end, sleepers wake. Returns the leases that are over."""
+    world.now, over = now, list[Lease]()
     for server in world.servers.values():
         if world.leases_stand:
             break
         for key in server.advance(world.now):
+            over.append((server.name, key))
             world.progress()
             world.record("", server.name, "lease", key, "its lease is over")
     wake_the_due(world)
+    return over
+
+
+def _note_gaps(world: World, over: Sequence[Lease]) -> None:
+    """Do these leases end between two operations? Not if some worker has changed something, and is not done."""
+    found = [lease for lease in over if lease in world.counted]
+    under_way = [worker for worker in world.workers if any(task.alive for task in worker.tasks)]
+    if found and not any(worker.changed for worker in under_way):
+        ended = tuple(worker.index for worker in world.workers if worker not in under_way)
+        world.gaps = tuple(sorted({*world.gaps, *(Gap(lease, ended) for lease in found)}))
 
 
 def wake_the_due(world: World) -> None:

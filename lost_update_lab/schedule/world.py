@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from lost_update_lab.model.bounds import Bounds, Fault, Reduction
 from lost_update_lab.model.commands import Step
 from lost_update_lab.model.disk import FILES
+from lost_update_lab.model.gaps import Gap, Lease
 from lost_update_lab.model.server import Server
 from lost_update_lab.model.system import Ending
 from lost_update_lab.model.transitions import Transition
@@ -56,6 +57,9 @@ class World:
     #: a worker has read its wall clock; noted in the runs before the search
     wall_clock_read: bool = False
     looks: bool = False
+    #: the leases of which it counts whether they end between two operations (serial.py); those that did
+    counted: Collection[Lease] = ()
+    gaps: tuple[Gap, ...] = ()
 
     # -- where the workers are
     #: the task that went last

@@ -15,9 +15,11 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from lost_update_lab.model.errors import Unanswered
+from lost_update_lab.model.gaps import Gap, read
 from lost_update_lab.model.server import Server
-from lost_update_lab.model.system import LEASES, STALLED, UNBROKEN, Ending, Judgement, leased, told_of
+from lost_update_lab.model.system import GAPS, LEASES, STALLED, UNBROKEN, Ending, Judgement, leased, told_of
 from lost_update_lab.servers.mariadb.server import MariaDBServer
+from lost_update_lab.servers.redis.server import RedisServer
 from lost_update_lab.snapshot.redis import RedisSnapshot
 from lost_update_lab.snapshot.tables import Tables
 from lost_update_lab.subject import mariadb
@@ -59,6 +61,8 @@ class Observed:
     outcome: Outcome
     #: sentences of what must hold at each commit, and did not
     broken: tuple[str, ...]
+    #: the leases that ended between two operations
+    gaps: tuple[Gap, ...] = ()
 
     @property
     def results(self) -> list[Any]:
@@ -168,18 +172,22 @@ class Operations:
         return self._judged[key]
 
     def observed(self, endings: Sequence[Ending], stuck: bool, contents: Mapping[str, bytes]) -> Observed:
-        held = tuple(contents.items())
+        held = tuple(each for each in contents.items() if each[0] != GAPS)
         if held not in self._outcomes:
             if not self.holds(contents):
                 raise Unanswered
             self._outcomes[held] = self._left_behind(contents)
         rows, numbers, keys = self._outcomes[held]
         outcome = Outcome(tuple(map(_answer, endings)), rows, keys, numbers)
-        return Observed(endings, stuck, outcome, broken_in(contents))
+        return Observed(endings, stuck, outcome, broken_in(contents), read(contents.get(GAPS, b"")))
 
     def holds(self, contents: Mapping[str, bytes]) -> bool:
         """Do the servers hold this now?"""
-        leases = leased((name, key) for name, server in self.servers.items() for key in server.leases())
+        ends = {
+            (name, key): end for name, server in self.servers.items() for key, end in server.leases().items()
+        }
+        keys = self.servers.get("redis")
+        leases = leased(ends, keys.now if isinstance(keys, RedisServer) and keys.told_how_long else None)
         same = all(server.contents() == contents[name] for name, server in self.servers.items())
         return same and contents.get(LEASES, leases) == leases
 

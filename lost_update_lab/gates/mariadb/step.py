@@ -12,7 +12,7 @@ import pymysql
 from lost_update_lab.adapters import pymysql as driver
 from lost_update_lab.gates.mariadb.describe import NO_CLOCK, lasts, sets, shown, tells_patience
 from lost_update_lab.memo.recording import Recording
-from lost_update_lab.model.commands import Op
+from lost_update_lab.model.commands import ENDS, Op
 from lost_update_lab.model.digest import digest
 from lost_update_lab.model.errors import BY_ANOTHER_CLOCK, Broken, Unknown
 from lost_update_lab.model.memoised_server import Who
@@ -25,7 +25,6 @@ from lost_update_lab.servers.mariadb.memoised import GOES_ON, Answer, MemoisedMa
 from lost_update_lab.servers.mariadb.patience import STATEMENT, waiting
 from lost_update_lab.servers.mariadb.server import NAME, MariaDBServer
 from lost_update_lab.servers.mariadb.session import look_again, session_of
-from lost_update_lab.servers.mariadb.way import ENDS
 from lost_update_lab.telling.narrative import shortened
 
 #: the errors of a command that was interrupted, of one that waited too long for a row, and of one that took too long

@@ -18,7 +18,7 @@ from lost_update_lab.adapters import psycopg as driver
 from lost_update_lab.gates.postgres.connections import closed_connection, cut
 from lost_update_lab.gates.postgres.describe import Send, calls, reply_of, sent
 from lost_update_lab.memo.recording import Recording
-from lost_update_lab.model.commands import Op
+from lost_update_lab.model.commands import ENDS, Op
 from lost_update_lab.model.errors import Unknown
 from lost_update_lab.model.memoised_server import Who
 from lost_update_lab.model.workers import Standing, Task
@@ -29,7 +29,7 @@ from lost_update_lab.servers.postgres.limits import NONE, Limits
 from lost_update_lab.servers.postgres.locks import NEWS_WITHIN_MS, holds
 from lost_update_lab.servers.postgres.memoised import GOES_ON, Answer, MemoisedPostgres, Session
 from lost_update_lab.servers.postgres.server import NAME, PostgresServer
-from lost_update_lab.servers.postgres.transactions import ENDS, lasts
+from lost_update_lab.servers.postgres.transactions import lasts
 
 GIVEN_UP = "canceling statement due to user request"
 

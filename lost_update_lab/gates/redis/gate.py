@@ -14,6 +14,7 @@ from redis.connection import AbstractConnection
 
 from lost_update_lab.adapters import redis_py
 from lost_update_lab.gates.patch import Patches
+from lost_update_lab.gates.redis import questions
 from lost_update_lab.gates.redis.connections import (
     Gated,
     connect_check_health,
@@ -52,6 +53,7 @@ def send_packed_command(connection: Any, command: Any, check_health: bool = True
                 *before,
                 *(raw for words, raw in split(command) if subscribes(words)),
             )
+        questions.note(connection, command)
         redis_py.send(connection, command, check_health)
         return
     gated = about_to_send(place, connection, command, check_health)
@@ -82,7 +84,7 @@ def read_response(connection: Any, *args: Any, **keywords: Any) -> Any:
     place = here()
     gated = listener(place.run, place.task, connection) if place else None
     if place is None or gated is None:
-        return redis_py.read(connection, *args, **keywords)
+        return questions.read(connection, *args, **keywords)
     return place.run.live(place.task, reading(place.run, place.task, connection, gated, *args, **keywords))
 
 

@@ -7,14 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from lost_update_lab.model.commands import Op
+from lost_update_lab.model.commands import ENDS, Op
 from lost_update_lab.model.digest import digest
 from lost_update_lab.model.errors import Unanswered
 from lost_update_lab.model.memoised_server import MemoisedServer, Who
 from lost_update_lab.model.workers import Task
 from lost_update_lab.servers.clock import Clock
 from lost_update_lab.servers.deadlines import Ends
-from lost_update_lab.servers.mariadb.way import ENDS, Way
+from lost_update_lab.servers.mariadb.way import Way
 
 #: distinguishes the answer to a command that has waited from the command itself
 GOES_ON = "goes on"

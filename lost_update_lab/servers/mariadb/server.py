@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from lost_update_lab.model.bounds import EPOCH, SECOND
-from lost_update_lab.model.commands import Op
+from lost_update_lab.model.commands import ENDS, Op
 from lost_update_lab.model.errors import Broken
 from lost_update_lab.model.server_defaults import Plain
 from lost_update_lab.model.workers import Task
@@ -27,7 +27,6 @@ from lost_update_lab.servers.mariadb.memoised import (
 )
 from lost_update_lab.servers.mariadb.session import Driver, ended, session_of
 from lost_update_lab.servers.mariadb.unseen import CALLED, Hidden
-from lost_update_lab.servers.mariadb.way import ENDS
 from lost_update_lab.snapshot.mariadb import MariaDBSnapshot, Rows
 from lost_update_lab.telling.narrative import shortened
 

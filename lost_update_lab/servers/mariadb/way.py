@@ -6,12 +6,11 @@ import re
 from collections.abc import Mapping
 from functools import lru_cache
 
-from lost_update_lab.model.commands import Op
+from lost_update_lab.model.commands import ENDS, Op
 from lost_update_lab.model.digest import digest
 from lost_update_lab.model.memoised_server import Who
 from lost_update_lab.servers import way
 
-ENDS = frozenset({"COMMIT", "ROLLBACK"})
 #: what the session remembers beyond its transaction; whether each command commits is a part of its status
 _LASTING = re.compile(
     r"(?:^|;)\s*(?:SET\s+(?!(?:SESSION\s+)?(?:@@)?AUTOCOMMIT\b)|PREPARE\b|DEALLOCATE\b"

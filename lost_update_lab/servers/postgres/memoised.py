@@ -9,13 +9,13 @@ from typing import NamedTuple
 from psycopg import IsolationLevel
 from psycopg.pq import TransactionStatus
 
-from lost_update_lab.model.commands import Op
+from lost_update_lab.model.commands import ENDS, Op
 from lost_update_lab.model.errors import Unanswered
 from lost_update_lab.model.memoised_server import MemoisedServer, Who
 from lost_update_lab.model.workers import Task
 from lost_update_lab.servers.clock import Clock
 from lost_update_lab.servers.deadlines import Ends
-from lost_update_lab.servers.postgres.transactions import ENDS, USUAL, Way, changes_nothing, draws_number
+from lost_update_lab.servers.postgres.transactions import USUAL, Way, changes_nothing, draws_number
 
 
 class Answer(NamedTuple):

@@ -11,7 +11,7 @@ from psycopg.pq import ExecStatus, TransactionStatus
 from psycopg.pq.abc import PGconn
 
 from lost_update_lab.adapters import psycopg as driver
-from lost_update_lab.model.commands import Op
+from lost_update_lab.model.commands import ENDS, Op
 from lost_update_lab.model.memoised_server import Who
 from lost_update_lab.model.server_defaults import Plain
 from lost_update_lab.model.workers import Task
@@ -23,7 +23,7 @@ from lost_update_lab.servers.postgres.bypass import BypassDetector
 from lost_update_lab.servers.postgres.locks import BLOCKERS, HELD, Line, array, edges, holds, in_circle, wrote
 from lost_update_lab.servers.postgres.memoised import Answers, MemoisedPostgres, asks_for_more
 from lost_update_lab.servers.postgres.shadows import SET_CLOCK, SHADOWS, told
-from lost_update_lab.servers.postgres.transactions import ENDS, USUAL, Way
+from lost_update_lab.servers.postgres.transactions import USUAL, Way
 from lost_update_lab.servers.postgres.unseen import (
     CALLED,
     COUNTING,
@@ -114,7 +114,8 @@ class PostgresServer(Plain):
         self._ask = True
 
     def contents(self) -> bytes:
-        return self.clock.over() + self.committed()
+        held = self.committed()  # first: what is seen now may be no longer over
+        return self.clock.over() + held
 
     def committed(self) -> bytes:
         """The contents, whatever the time is."""

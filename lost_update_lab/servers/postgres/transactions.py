@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from psycopg import IsolationLevel
 
-from lost_update_lab.model.commands import Op
+from lost_update_lab.model.commands import ENDS, Op
 from lost_update_lab.model.digest import digest
 from lost_update_lab.model.memoised_server import Who
 from lost_update_lab.servers import way
@@ -27,7 +27,6 @@ CALL = re.compile(r"""(\b(?!(?:IN|AND|OR|VALUES|AS|ON|WHERE|CONFLICT)\b)\w+|")\s
 _UNCOUNTED = re.compile(r"\s*(?:SELECT|UPDATE|DELETE|COMMIT|ROLLBACK)\b", re.IGNORECASE)
 #: a table, and what follows the first bracket
 _INSERT = re.compile(r"""\s*INSERT\s+INTO\s+"?(\w+)"?\s*\((.*)""", re.IGNORECASE | re.DOTALL)
-ENDS = frozenset({"COMMIT", "ROLLBACK"})
 #: may block a command that only reads
 _TABLES = re.compile(
     r"\s*(?:LOCK|TRUNCATE|ALTER|DROP|CREATE|VACUUM|REINDEX|CLUSTER|REFRESH|DO|CALL)\b", re.IGNORECASE

@@ -67,6 +67,8 @@ class RedisServer(Plain):
         self.fails_over, self.learns = True, False
         #: the messages that came to each session that listens, and that it has not read: a part of the state too
         self.unread: dict[Who, tuple[bytes, ...]] = {}
+        #: an invariant has asked how long a lease lasts: from then on that is a part of what is judged
+        self.told_how_long = False
         #: commands were seen that only a replica, or a disk, can answer
         self.confirming: set[str] = set()
 

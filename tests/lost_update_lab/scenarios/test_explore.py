@@ -13,6 +13,7 @@ import redis
 
 from lost_update_lab import Result, worker
 from lost_update_lab.invariants import balance_conserved, never_below, succeeded, unique
+from lost_update_lab.model.bounds import EPOCH
 from tests.lost_update_lab.scenarios.shop import one_voucher, redeem, redeem_locked, redemptions
 
 Trial = Callable[..., Result]
@@ -238,3 +239,35 @@ def test_an_invariant_may_ask_whether_a_key_ends(trial: Trial) -> None:
     laws = {"invariant": (ends, "a key without end"), "refusals": [Used], "control": False}
     assert trial(both, **laws).kept
     assert trial(both, **laws, crashes=1).sentence == "a key without end"
+
+
+def a_lease() -> None:
+    with redis.Redis.from_url(os.environ["REDIS_URL"]) as client:
+        client.set("lease", 1, ex=10)
+
+
+def extend(redis: Any) -> None:
+    """By ten seconds more than it has."""
+    redis.expire("lease", redis.ttl("lease") + 10)
+
+
+@pytest.mark.parametrize("form", ["ttl", "pttl", "expiretime", "queued"])
+def test_an_invariant_that_asks_how_long_a_key_lasts(trial: Trial, form: str) -> None:
+    """It was told 35 years. And what is left of a lease is no part of the contents: one answer was taken for all."""
+
+    def lasts() -> set[float]:
+        with redis.Redis.from_url(os.environ["REDIS_URL"]) as client:
+            if form == "queued":
+                with client.pipeline() as pipe:
+                    return {pipe.get("lease").ttl("lease").execute()[1]}
+            if form == "expiretime":
+                return {client.expiretime("lease") - EPOCH, client.expiretime("lease")}
+            return (
+                {client.ttl("lease")} if form == "ttl" else {client.pttl("lease") / 1000, client.ttl("lease")}
+            )
+
+    twice = (lambda: bool(lasts() & {30, -2}), "a lease was not extended twice, and has not ended")
+    once = (lambda: bool(lasts() & {20, 30, -2}), "it lasts as long as nobody said")
+    result = trial([extend] * 2, setup=a_lease, invariant=twice, control=False)
+    assert (result.verdict, result.sentence) == ("violated", twice[1])
+    assert trial([extend] * 2, setup=a_lease, invariant=once, control=False).kept

@@ -54,8 +54,21 @@ def take_a_coupon() -> None:
 
 def test_a_default_goes_by_another_clock(trial: Trial) -> None:
     """It would write the real time, and a comparison with the virtual one would say nothing."""
-    with pytest.raises(Mistake, match="inside of taken, in DELETE FROM coupon WHERE taken"):
+    with pytest.raises(
+        Mistake, match=r"inside of taken, in DELETE FROM coupon WHERE taken.*let the setup replace"
+    ):
         trial([take_a_coupon] * 2, setup=a_coupon)
+
+
+def test_a_default_of_a_package_is_replaced_by_the_setup(trial: Trial) -> None:
+    """As the remedy says: of code that one cannot change."""
+
+    def replaced() -> None:
+        a_coupon()
+        with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as db:
+            db.execute("ALTER TABLE coupon ALTER COLUMN taken SET DEFAULT '2030-01-01'")
+
+    assert trial([take_a_coupon] * 2, setup=replaced).exhausted
 
 
 FREE = "UPDATE till SET owner = %s, deadline = %s WHERE deadline < %s RETURNING money"
