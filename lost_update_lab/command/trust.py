@@ -69,10 +69,10 @@ def _open() -> None:
 def _deposit(name: str, lock: Any, wants: tuple[str, ...]) -> Any:
     def deposit(amount: int, sql: Any, redis: Any) -> Any:
         if _is_of_asyncio(lock):
-            return _deposited(partial(_made, name, lock, wants), amount, sql)
+            return _deposited(partial(_made, name, lock, wants), amount)
         held = _made(name, lock, wants, {"sql": sql, "redis": redis})
         if not hasattr(held, "__enter__"):
-            return _deposited(lambda clients: held, amount, sql)
+            return _deposited(lambda clients: held, amount)
         with _held(held):
             balance = _ask(sql, READ)[0]
             _ask(sql, WRITE, [balance + amount])
@@ -81,20 +81,12 @@ def _deposit(name: str, lock: Any, wants: tuple[str, ...]) -> Any:
     return deposit
 
 
-async def _deposited(make: Callable[[Mapping[str, Any]], Any], amount: int, plain: Any) -> int:
-    """The same under a lock of asyncio. `make`: returns the lock, given clients of asyncio. `plain`: a connection
-    without asyncio, which is used on a MariaDB: it has no client of asyncio with a gate."""
-    async with asyncio.Redis.from_url(os.environ["REDIS_URL"], retry=Retry(NoBackoff(), 0)) as keys:
-        if _on_mariadb():
-            async with _held_async(make({"redis": keys})):
-                balance = _ask(plain, READ)[0]
-                _ask(plain, WRITE, [balance + amount])
-            return amount
-        connecting = psycopg.AsyncConnection.connect(os.environ["DATABASE_URL"], autocommit=True)
-        async with await connecting as sql, _held_async(make({"sql": sql, "redis": keys})):
-            row = await (await sql.execute(READ)).fetchone()
-            assert row
-            await sql.execute(WRITE, [row[0] + amount])
+async def _deposited(make: Callable[[Mapping[str, Any]], Any], amount: int) -> int:
+    """The same under a lock of asyncio. `make`: returns the lock, given clients of asyncio."""
+    redis = asyncio.Redis.from_url(os.environ["REDIS_URL"], retry=Retry(NoBackoff(), 0))
+    async with redis, await _connected_async() as sql, _held_async(make({"sql": sql, "redis": redis})):
+        balance = (await _ask_async(sql, READ))[0]
+        await _ask_async(sql, WRITE, [balance + amount])
     return amount
 
 
@@ -108,6 +100,13 @@ def _connected() -> Any:
     return mariadb.connect(url) if _on_mariadb() else psycopg.connect(url, autocommit=True)
 
 
+async def _connected_async() -> Any:
+    url = os.environ["DATABASE_URL"]
+    if _on_mariadb():
+        return await mariadb.connect_async(url)
+    return await psycopg.AsyncConnection.connect(url, autocommit=True)
+
+
 def _ask(sql: Any, text: str, values: Sequence[object] = ()) -> Any:
     """The first row; None: the statement returns no rows."""
     with sql.cursor() as cursor:
@@ -115,13 +114,14 @@ def _ask(sql: Any, text: str, values: Sequence[object] = ()) -> Any:
         return cursor.fetchone() if cursor.description else None
 
 
+async def _ask_async(sql: Any, text: str, values: Sequence[object] = ()) -> Any:
+    async with sql.cursor() as cursor:
+        await cursor.execute(text, values)
+        return await cursor.fetchone() if cursor.description else None
+
+
 def _made(name: str, lock: Any, wants: Sequence[str], clients: Mapping[str, Any]) -> Any:
     """Raises Mistake if it makes no lock."""
-    if missing := [each for each in wants if each not in clients]:
-        raise Mistake(
-            f"{name} is of asyncio and asks for `{missing[0]}`, and no client of asyncio for MariaDB has a gate: let "
-            "it ask for `redis`, or try it on PostgreSQL (unset DATABASE_URL)"
-        )
     held = lock("account:1", **{each: clients[each] for each in wants})
     if not _can_be_held(held):
         if inspect.iscoroutine(held):

@@ -40,6 +40,8 @@ CLIENTS = (
     "redis" + os.sep,
     "psycopg" + os.sep,
     "psycopg_pool" + os.sep,
+    "pymysql" + os.sep,
+    "aiomysql" + os.sep,
     "django" + os.sep,
     "sqlalchemy" + os.sep,
 )

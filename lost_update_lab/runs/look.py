@@ -41,6 +41,7 @@ _CLIENTS = (
         "psycopg",
         "psycopg_pool",
         "pymysql",
+        "aiomysql",
     ),
     *("sqlalchemy", "django", "kazoo", "logging", "weakref", "typing"),
 )

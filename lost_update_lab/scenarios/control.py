@@ -40,8 +40,9 @@ class Unlocked:
             self._transactions(patches, begins)
         for sends in (AbstractConnection, asyncio.connection.AbstractConnection):
             self._connections(patches, sends)
-        if "pymysql" in sys.modules:
-            self._pymysql(patches)
+        for name in ("pymysql", "aiomysql"):
+            if client := sys.modules.get(name):
+                self._mariadb(patches, client.Connection)
 
     def _cursors(self, patches: Patches, cursor_of: Any) -> None:
         execute = cursor_of.execute
@@ -75,15 +76,13 @@ class Unlocked:
         patches.method(connection_of, "send_command", sent)
         patches.method(connection_of, "pack_commands", all_packed)
 
-    def _pymysql(self, patches: Patches) -> None:
-        import pymysql
-
-        plain: Any = pymysql.connections.Connection.query
+    def _mariadb(self, patches: Patches, connection_of: Any) -> None:
+        plain = connection_of.query
 
         def queried(connection: Any, text: Any, *args: Any, **keywords: Any) -> Any:
             return plain(connection, self._sql(text, True) if here() else text, *args, **keywords)
 
-        patches.method(pymysql.connections.Connection, "query", queried)
+        patches.method(connection_of, "query", queried)
 
     def _sql(self, query: Any, on_mariadb: bool = False) -> Any:
         if not isinstance(query, str | bytes):

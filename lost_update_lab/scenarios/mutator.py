@@ -62,6 +62,8 @@ class Mutator:
             self._redis(patches, connection_of)
         if find_spec("pymysql"):
             self._pymysql(patches)
+        if find_spec("aiomysql"):
+            self._aiomysql(patches)
 
     def _psycopg(
         self, patches: Patches, connection_of: Any, cursor_of: Any, besides: Collection[str] = ()
@@ -141,6 +143,19 @@ class Mutator:
         patches.method(Connection, mariadb.BEGIN, begun)
         for name in (mariadb.COMMIT, mariadb.ROLLBACK):
             patches.method(Connection, name, ended(getattr(Connection, name)))
+
+    def _aiomysql(self, patches: Patches) -> None:
+        from aiomysql.cursors import Cursor
+
+        execute = Cursor.execute
+
+        def executed(cursor: Any, query: Any, args: Any = None) -> Any:
+            def run(cur: Any, text: Any, given: Any = args) -> Any:
+                return execute(cur, text, given)
+
+            return self._executed(run, cursor, query, args, on_mariadb=True, besides=BY_THREADS)
+
+        patches.method(Cursor, "execute", executed)
 
     def _executed(
         self,

@@ -6,12 +6,10 @@ import sys
 
 _PYMYSQL = "PyMySQL"
 _IN_DJANGO = "PyMySQL (Django: `import pymysql; pymysql.install_as_MySQLdb()` before the settings are read)"
-_NO_ASYNCIO = "PyMySQL in a thread (asyncio.to_thread): no asyncio client of MariaDB has a gate"
 #: the module of each → its name, and what has a gate
 _CLIENTS = {
     "MySQLdb._mysql": ("mysqlclient", _IN_DJANGO),
-    "aiomysql": ("aiomysql", _NO_ASYNCIO),
-    "asyncmy": ("asyncmy", _NO_ASYNCIO),
+    "asyncmy": ("asyncmy", "aiomysql"),
     "mysql.connector": ("MySQL Connector", _PYMYSQL),
     "mariadb": ("MariaDB Connector", _PYMYSQL),
     "psycopg2": ("psycopg2", "psycopg 3"),

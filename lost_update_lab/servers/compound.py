@@ -24,7 +24,7 @@ _READS = re.compile(
 )
 _CHANGES = re.compile(r"\s*(?:INSERT|REPLACE|UPDATE|DELETE)\b", re.IGNORECASE)
 _COMMENT = re.compile(r"\s*(?:--[^\n]*(?:\n|$)|#[^\n]*(?:\n|$)|/\*.*?\*/|\()", re.DOTALL)
-_WRITES = re.compile(r"\s*(?:INSERT|REPLACE|UPDATE|DELETE|MERGE|WITH|SELECT|CALL|DO)\b", re.IGNORECASE)
+_WRITES = re.compile(r"\s*(?:INSERT|REPLACE|UPDATE|DELETE|MERGE|WITH|SELECT|CALL|DO|SET)\b", re.IGNORECASE)
 _WORD = re.compile(r"\w+")
 
 

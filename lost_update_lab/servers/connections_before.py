@@ -22,8 +22,9 @@ def look_around() -> None:
     their identities are compared: a metaclass may make a class unhashable.
     """
     kinds = _with_subclasses(AbstractConnection) | _with_subclasses(psycopg.Connection)
-    if pymysql := sys.modules.get("pymysql"):  # it may not be installed
-        kinds |= _with_subclasses(pymysql.Connection)
+    for name in ("pymysql", "aiomysql"):
+        if client := sys.modules.get(name):  # it may not be installed
+            kinds |= _with_subclasses(client.Connection)
     _before.clear()
     known = {id(kind) for kind in kinds}
     _before.update([thing for thing in gc.get_referrers(*kinds) if id(type(thing)) in known])

@@ -44,6 +44,18 @@ def connect(url: str, **options: Any) -> Any:
         raise Mistake(f"no MariaDB answers at the given address: {error.args[-1]}") from None
 
 
+async def connect_async(url: str) -> Any:
+    """A connection of asyncio in autocommit. Raises Mistake: aiomysql is not installed."""
+    try:
+        import aiomysql
+    except ImportError:
+        raise Mistake(f"the database is a MariaDB, and aiomysql is not installed: {INSTALL}") from None
+    given = parameters(url)
+    given["db"] = given.pop("database")
+    given.pop("ssl_disabled", None)
+    return await aiomysql.connect(autocommit=True, **given)
+
+
 @contextmanager
 def prepared(servers: Servers, disposable: bool = False) -> Iterator[Any]:
     """A session of our own, in a database that may be used for exploring. Raises Mistake."""

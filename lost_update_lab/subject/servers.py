@@ -34,7 +34,8 @@ class Servers:
 
     @property
     def on_mariadb(self) -> bool:
-        return self.database.startswith(("mysql://", "mariadb://", "mysql+pymysql://", "mariadb+pymysql://"))
+        dialect, _, client = self.database.partition("://")[0].partition("+")
+        return dialect in ("mysql", "mariadb") and client in ("", "pymysql", "aiomysql")
 
 
 def embedded(name: str) -> str:

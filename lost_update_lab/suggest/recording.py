@@ -62,7 +62,13 @@ class Recorder:
         self._psycopg(patches)
         self._redis(patches)
         if find_spec("pymysql"):
-            self._pymysql(patches)
+            from pymysql.cursors import Cursor
+
+            self._mariadb(patches, Cursor)
+        if find_spec("aiomysql"):
+            from aiomysql.cursors import Cursor as AsyncCursor
+
+            self._mariadb(patches, AsyncCursor)
 
     def _psycopg(self, patches: Patches) -> None:
         execute, many = psycopg.Cursor.execute, psycopg.Cursor.executemany
@@ -97,17 +103,15 @@ class Recorder:
         patches.method(AbstractConnection, "send_command", sent)
         patches.method(AbstractConnection, "pack_commands", all_packed)
 
-    def _pymysql(self, patches: Patches) -> None:
+    def _mariadb(self, patches: Patches, cursor_of: Any) -> None:
         """Its executemany() calls execute()."""
-        from pymysql.cursors import Cursor
-
-        execute: Any = Cursor.execute
+        execute = cursor_of.execute
 
         def executed(cursor: Any, query: Any, args: Any = None) -> Any:
             self.sql("mariadb", cursor, query, args)
             return execute(cursor, query, args)
 
-        patches.method(Cursor, "execute", executed)
+        patches.method(cursor_of, "execute", executed)
 
     def sql(self, server: str, cursor: Any, query: Any, params: Any) -> None:
         text = query.as_string(cursor) if hasattr(query, "as_string") else query

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import re
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 import redis.connection
 
 import lost_update_lab
-from lost_update_lab.adapters import psycopg, redis_py, versions
+from lost_update_lab.adapters import psycopg, pymysql, redis_py, versions
 from lost_update_lab.adapters.versions import Library, Names
 
-LIBRARIES = [psycopg.LIBRARY, redis_py.LIBRARY]
+LIBRARIES = [psycopg.LIBRARY, redis_py.LIBRARY, pymysql.LIBRARY]
+if find_spec("aiomysql"):
+    from lost_update_lab.adapters import aiomysql
+
+    LIBRARIES.append(aiomysql.LIBRARY)
 PACKAGE = Path(lost_update_lab.__file__).parent
 
 

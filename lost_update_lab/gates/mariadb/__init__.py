@@ -1,4 +1,4 @@
-"""The gate before PyMySQL, if it is installed."""
+"""The gates before PyMySQL and aiomysql, if they are installed."""
 
 from __future__ import annotations
 
@@ -12,3 +12,7 @@ def install(patches: Patches) -> None:
         from lost_update_lab.gates.mariadb import gate
 
         gate.install(patches)
+    if find_spec("aiomysql"):
+        from lost_update_lab.gates.mariadb import coroutines
+
+        coroutines.install(patches)

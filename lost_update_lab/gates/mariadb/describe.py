@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from lost_update_lab.adapters import pymysql as driver
-from lost_update_lab.model.commands import Op
+from lost_update_lab.model.commands import ENDS, Op
 from lost_update_lab.model.errors import BY_ANOTHER_CLOCK, BY_EXECUTE, IN_A_TRANSACTION, ONE_BY_ONE, Broken
 from lost_update_lab.servers.mariadb import clock_words, patience
 from lost_update_lab.servers.mariadb.server import NAME
@@ -19,6 +19,7 @@ NO_GATE = "no gate for PyMySQL's SSCursor, for several statements in one command
 
 _BEGIN = re.compile(r"\s*(?:BEGIN|START\s+TRANSACTION)\b(?!.*\bSNAPSHOT\b)", re.IGNORECASE | re.DOTALL)
 _LOCAL = re.compile(r"\s*(?:SAVEPOINT|RELEASE\s+SAVEPOINT|SET)\b(?!.*\bSELECT\b)", re.IGNORECASE | re.DOTALL)
+_SET = re.compile(r"\s*SET\b", re.IGNORECASE)
 _PLAIN_SELECT = re.compile(r"\s*(?:SELECT|SHOW)\b(?!.*\b(?:FOR|INTO|LOCK)\b)", re.IGNORECASE | re.DOTALL)
 #: the name of a function, or what could be one, and its bracket
 _CALL = re.compile(r"(\b(?!(?:IN|AND|OR|NOT|VALUES|AS|ON|WHERE|FROM|SELECT|BY)\b)\w+|`)\s*\(", re.IGNORECASE)
@@ -31,9 +32,8 @@ _LAST = re.compile(
     re.IGNORECASE,
 )
 _PROCEDURE = re.compile(r"\s*CALL\b", re.IGNORECASE)
-_LASTS = re.compile(
-    r"\b(?:GET_LOCK|RELEASE_LOCK|RELEASE_ALL_LOCKS)\s*\(|\bLOCK\s+TABLES?\b|\bFLUSH\b", re.IGNORECASE
-)
+_NAMES = re.compile(r"\b(?:GET_LOCK|RELEASE_LOCK|RELEASE_ALL_LOCKS)\s*\(", re.IGNORECASE)
+_TABLES = re.compile(r"\bLOCK\s+TABLES?\b|\bFLUSH\b", re.IGNORECASE)
 _SETS = re.compile(r"\s*SET\b(?!\s+(?:SESSION\s+)?(?:@@)?AUTOCOMMIT\b)", re.IGNORECASE)
 
 
@@ -89,12 +89,17 @@ def _kind_of(text: str, inside: bool) -> tuple[bool, bool]:
     bare = clock_words.without_clock(_bare(text))
     ends = bool(re.match(r"\s*SET\b.*\bAUTOCOMMIT\b", bare, re.IGNORECASE))
     local = bool(_BEGIN.match(bare) or _LOCAL.match(bare)) and not (inside and (ends or _BEGIN.match(bare)))
+    local = local and not (_SET.match(bare) and _CALL.search(bare))  # SET @mine = claim('A')
     return local, local or bool(_PLAIN_SELECT.match(bare) and not _CALL.search(bare) and ":=" not in bare)
 
 
 def lasts(text: str) -> bool:
     """May it take, or release, something that outlasts a transaction?"""
-    return bool(_LASTS.search(_bare(text)))
+    return bool(_NAMES.search(_bare(text))) or locks_tables(text)
+
+
+def locks_tables(text: str) -> bool:
+    return bool(_TABLES.search(_bare(text)))
 
 
 def sets(text: str) -> bool:
@@ -106,9 +111,10 @@ def tells_patience(text: str) -> bool:
     return patience.ROWS in text.lower() or patience.STATEMENT in text.lower()
 
 
-def shown(text: str, answer: Sequence[Any]) -> str:
+def shown(op: Op, answer: Sequence[Any]) -> str:
     """What came back, for people."""
-    if not answer:
+    text = op.text
+    if not answer or (op.alone and text in ("BEGIN", *ENDS)):
         return ""
     written, _, _, rows = answer
     if rows is None:

@@ -21,7 +21,7 @@ from lost_update_lab.gates.mariadb.step import SqlCommand, execute, server_of
 from lost_update_lab.gates.patch import Patches
 from lost_update_lab.model.effects import NOBODY
 from lost_update_lab.model.errors import BY_EXECUTE, IN_THE_COMMAND, Broken, ClockDecides, WritesByReading
-from lost_update_lab.model.workers import Halt, Task, halt
+from lost_update_lab.model.workers import Halt, Standing, Task, halt
 from lost_update_lab.runs.one_owner import only_owner
 from lost_update_lab.runs.place import Active, Here, beside, connecting, here
 from lost_update_lab.runs.run import Run
@@ -32,6 +32,7 @@ from lost_update_lab.servers.mariadb.server import NAME, MariaDBServer
 from lost_update_lab.servers.mariadb.session import look, session_of
 from lost_update_lab.telling.narrative import shortened
 
+COMMAND = "a command to MariaDB"
 NO_SERVER = "a command to MariaDB, and the explorer was given no MariaDB server"
 TO_OTHERS = "give it the address: database='mysql://…' (an embedded one: database='mariadb')"
 NO_GATE = "no gate for this command of PyMySQL (number {})"
@@ -54,33 +55,38 @@ def gated(name: str) -> Callable[..., Any]:
         place = here()
         if place is None:
             if Active.run is not None:
-                Active.bypassed("a command to MariaDB")
+                Active.bypassed(COMMAND)
             return plain(connection, *args, **keywords)
-        run, task = place.run, place.task
-        if NAME not in run.servers:
-            run.error = Broken(NO_SERVER, TO_OTHERS)
-            halt(task)
-        _known(run, task, connection)
-        given = args[0] if args else keywords.get("sql", name)
-        text = given.decode() if isinstance(given, bytes) else str(given)
-        if run.ending:
-            return _unwind(place, connection, name, text)
-        if name in (driver.COMMIT, driver.ROLLBACK) and not driver.inside(connection):
-            with beside():
-                return plain(connection, *args, **keywords)
-        wishes = driver.wishes_autocommit(connection) if name == driver.AUTOCOMMIT else None
-        text = text_of(name, text, wishes)
-        unbuffered = bool(keywords.get("unbuffered", len(args) > 1 and args[1]))
-        server = server_of(run)
-        if error := beyond(text, unbuffered) or _inside(server, text) or _begins_to_ask(server, text):
-            run.error = error
-            raise pymysql.NotSupportedError(str(error))
-        asks = name in (driver.QUERY, driver.WARNINGS)
-        if not asks or driver.inside(connection) or not driver.commits_by_itself(connection):
-            return _live(place, connection, name, text)
-        return _alone(place, connection, name, text)
+        return place.run.live(place.task, asking(place, connection, name, *args, **keywords))
 
     return method
+
+
+def asking(place: Here, connection: Any, name: str, *args: Any, **keywords: Any) -> Standing:
+    """What this method of the connection sends, as steps. Returns what the method does."""
+    run, task = place.run, place.task
+    if NAME not in run.servers:
+        run.error = Broken(NO_SERVER, TO_OTHERS)
+        halt(task)
+    _known(run, task, connection)
+    given = args[0] if args else keywords.get("sql", name)
+    text = given.decode() if isinstance(given, bytes) else str(given)
+    if run.ending:
+        return _unwind(place, connection, name, text)
+    if name in (driver.COMMIT, driver.ROLLBACK) and not driver.inside(connection):
+        with beside():
+            return driver.methods[name](connection, *args, **keywords)
+    wishes = driver.wishes_autocommit(connection) if name == driver.AUTOCOMMIT else None
+    text = text_of(name, text, wishes)
+    unbuffered = bool(keywords.get("unbuffered", len(args) > 1 and args[1]))
+    server = server_of(run)
+    if error := beyond(text, unbuffered) or _inside(server, text) or _begins_to_ask(server, text):
+        run.error = error
+        raise pymysql.NotSupportedError(str(error))
+    asks = name in (driver.QUERY, driver.WARNINGS)
+    if not asks or driver.inside(connection) or not driver.commits_by_itself(connection):
+        return (yield from _sent(place, connection, name, text))
+    return (yield from _alone(place, connection, name, text))
 
 
 def _inside(server: MariaDBServer, text: str) -> Broken | None:
@@ -97,7 +103,7 @@ def _begins_to_ask(server: MariaDBServer, text: str) -> ClockDecides | None:
     return ClockDecides("MariaDB") if found else None
 
 
-def _alone(place: Here, connection: Any, name: str, text: str) -> Any:
+def _alone(place: Here, connection: Any, name: str, text: str) -> Standing:
     """A command outside of a transaction. One that reads and writes is explored as the transaction that it is."""
     run, session = place.run, session_of(connection)
     if error := outside_of_a_transaction(text, session.alone):
@@ -108,33 +114,34 @@ def _alone(place: Here, connection: Any, name: str, text: str) -> Any:
         run.error = WritesByReading()
         halt(place.task)
     if not session.alone:
-        return _live(place, connection, name, text)
-    _live(place, connection, driver.BEGIN, "BEGIN")
+        return (yield from _sent(place, connection, name, text))
+    yield from _sent(place, connection, driver.BEGIN, "BEGIN", alone=True)
     try:
-        found = _live(place, connection, driver.QUERY, text)
+        found = yield from _sent(place, connection, driver.QUERY, text, alone=True)
     except pymysql.MySQLError:
         if driver.is_open(connection) and driver.inside(connection):
-            _live(place, connection, driver.ROLLBACK, "ROLLBACK")
+            yield from _sent(place, connection, driver.ROLLBACK, "ROLLBACK", alone=True)
         raise
     with driver.keeps_answer(connection):
-        _live(place, connection, driver.COMMIT, "COMMIT")
+        yield from _sent(place, connection, driver.COMMIT, "COMMIT", alone=True)
     return found
 
 
-def _live(place: Here, connection: Any, name: str, text: str) -> Any:
-    """A thread executes a command."""
+def _sent(place: Here, connection: Any, name: str, text: str, alone: bool = False) -> Standing:
+    """A command. `alone`: as in Op."""
     run, task, server = place.run, place.task, server_of(place.run)
     session = session_of(connection)
     seconds = sleeps(text)
     if seconds is not None and (session.patience.statement or inf) <= seconds:
         seconds, text = session.patience.statement, TAKES_TOO_LONG
     if seconds is not None:  # in virtual time, with all that its session holds
-        run.wait(task, NOBODY, seconds, f"sleep in MariaDB {seconds:g} s")
+        yield from run.waiting(task, NOBODY, seconds, f"sleep in MariaDB {seconds:g} s")
     op, text = describe(text, driver.inside(connection), server.by_the_clock(text)), without_sleep(text)
+    op.alone = alone
     known = SqlCommand(session.who[1:], op, name, text, driver.commits_by_itself(connection))
     event = run.arrives(task, known)
     try:
-        return run.live(task, execute(run, task, connection, event))
+        return (yield from execute(run, task, connection, event))
     except Halt:  # no thread may leave its session inside a transaction
         server.clear(connection)
         raise

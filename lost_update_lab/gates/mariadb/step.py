@@ -10,7 +10,7 @@ from typing import Any
 import pymysql
 
 from lost_update_lab.adapters import pymysql as driver
-from lost_update_lab.gates.mariadb.describe import NO_CLOCK, lasts, sets, shown, tells_patience
+from lost_update_lab.gates.mariadb.describe import NO_CLOCK, lasts, locks_tables, sets, shown, tells_patience
 from lost_update_lab.memo.recording import Recording
 from lost_update_lab.model.commands import ENDS, Op
 from lost_update_lab.model.digest import digest
@@ -45,7 +45,7 @@ class SqlCommand:
     commits: bool
 
     def same(self) -> Hashable:
-        return self.name, self.op.identity, self.op.text, self.method
+        return self.name, self.op.identity, self.op.text, self.op.alone, self.method
 
     def play(self, world: World, task: Task, recording: Recording) -> Standing:
         sessions, used = task.worker.sessions.setdefault(NAME, {}), task.uses.setdefault(NAME, [])
@@ -120,8 +120,9 @@ def execute(world: World, task: Task, connection: Any, command: SqlCommand) -> S
     if not driver.commits_by_itself(connection):
         driver.look(connection)
     reply = repr((answer, found)).encode()
-    _after(task, server, connection, op, reply, shown(op.text, answer))
-    _tell(world, task, op, reply, shown(op.text, answer))
+    told = shown(op, answer)
+    _after(task, server, connection, op, reply, told)
+    _tell(world, task, op, reply, told)
     if task.loses_reply:
         server.end_sessions([connection])
         session.cut = driver.take_away(connection)
@@ -220,7 +221,10 @@ def _after(
             session.asks = op.text
             look_again(driver, connection)
         if lasts(op.text):
-            server.holds_now(connection, digest(session.holds, op.identity, reply))
+            server.look_at_names(connection, op.text)
+            session.tables |= locks_tables(op.text)
+            holds = session.keeps or session.tables
+            server.holds_now(connection, digest(session.holds, op.identity, reply) if holds else b"")
         touched = not op.reads and not (inside and _only_rows(op.text))
     status = session.status(driver, connection)
     if not status.inside and not status.holds:

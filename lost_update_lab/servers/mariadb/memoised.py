@@ -32,7 +32,8 @@ class Wait(NamedTuple):
 
 class Status(NamedTuple):
     """Of a session. `commits`: each of its commands does so by itself. `holds`: how it came to hold what outlasts its
-    transactions. `cut`: its client finds the connection closed. `waits`: for what, if it does; `late`: what ends it."""
+    transactions. `cut`: its client finds the connection closed. `waits`: for what, if it does; `late`: what ends it.
+    `keeps`: it has the lock of a name."""
 
     inside: bool = False
     commits: bool = True
@@ -40,6 +41,7 @@ class Status(NamedTuple):
     cut: bool = False
     waits: Wait | None = None
     late: str = ""
+    keeps: bool = False
 
     @property
     def matters(self) -> bool:
@@ -116,8 +118,8 @@ class Kept:
         self.way.went(found, who, op, reply, inside, draws)
 
     def note(self, who: Who, holds: bytes) -> None:
-        """A command has ended that may have taken a lock beyond its transaction."""
-        self.held_by = {**self.held_by, who: holds}
+        """A command has ended that may have taken a lock beyond its transaction, or released it."""
+        self.held_by = {other: by for other, by in {**self.held_by, who: holds}.items() if by}
 
     def has_ended(self, who: Who) -> None:
         self.held_by = {other: by for other, by in self.held_by.items() if other != who}
@@ -242,6 +244,9 @@ class MemoisedMariaDB(Kept, MemoisedServer):
 
     def holds(self, sessions: Sequence[Who]) -> bool:
         return any(self.session(who).inside or self.session(who).holds for who in sessions)
+
+    def keeps_out(self, sessions: Sequence[Who]) -> bool:
+        return any(self.session(who).keeps for who in sessions)
 
 
 def undisturbed(answers: Answers, op: Op, others_hold: bool) -> bool:

@@ -60,7 +60,7 @@ class MariaDBServer(Kept, Plain):
         left_out: Collection[str | tuple[str, str]] = (),
         besides: Collection[str] = (),
     ) -> None:
-        self._connect, self.driver, self._left_out = connect, driver, frozenset(left_out)
+        self._new_connection, self.driver, self._left_out = connect, driver, frozenset(left_out)
         self.admin, self._holder = self._mine(), self._mine()
         self.snapshot = MariaDBSnapshot(self.ask, self._held_by_it, besides)
         self._bypass = BypassDetector(self.ask, self._next_number)
@@ -80,7 +80,7 @@ class MariaDBServer(Kept, Plain):
         self.begin_kept(False)
 
     def _mine(self) -> Any:
-        connection = self._connect()
+        connection = self._new_connection()
         made().add(self.driver.number(connection))
         self.driver.run(connection, "SET SESSION autocommit = 1")
         return connection
@@ -275,9 +275,18 @@ class MariaDBServer(Kept, Plain):
     # -- sessions -----------------------------------------------------------------------------------------------
 
     def holds_now(self, connection: Any, holds: bytes) -> None:
-        """A command has ended that may have taken a lock beyond its transaction."""
+        """A command begins, or has ended, that may have taken a lock beyond its transaction."""
         session_of(connection).holds = holds
         self.note(session_of(connection).who, holds)
+
+    def look_at_names(self, connection: Any, text: str) -> None:
+        """Such a command has ended. Whether its session has the lock of a name by now is asked of the server."""
+        session, number = session_of(connection), self.driver.number(connection)
+        session.names |= frozenset(locks.NAMED.findall(text))
+        owners = self.ask(
+            f"SELECT {', '.join(f'IS_USED_LOCK({name})' for name in sorted(session.names)) or 0}"
+        )
+        session.keeps = number in owners[0]
 
     def end_sessions(self, sessions: Sequence[Any], cut: bool = False) -> None:
         """Do to each session what its end would do: roll back, drop its locks."""
@@ -297,6 +306,19 @@ class MariaDBServer(Kept, Plain):
     def holds(self, sessions: Sequence[Any]) -> bool:
         live = [each for each in sessions if self.driver.is_open(each)]
         return any(self.driver.inside(each) or session_of(each).holds for each in live)
+
+    def keeps_out(self, sessions: Sequence[Any]) -> bool:
+        return any(session_of(each).keeps for each in sessions if self.driver.is_open(each))
+
+    def lets_go(self, sessions: Sequence[Any]) -> bool:
+        """By a session of its own: the thread that hangs may be about to ask by the usual one."""
+        busy = [each for each in sessions if self.driver.is_open(each) and session_of(each).busy]
+        if busy:
+            probe = self._mine()
+            for each in busy:
+                self.driver.run(probe, f"KILL QUERY {self.driver.number(each)}")
+            self.driver.close(probe)
+        return bool(busy)
 
     def settle(self, sessions: Sequence[Any]) -> None:
         """After each run: every session is as it was when it was made."""

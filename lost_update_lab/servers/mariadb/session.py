@@ -90,6 +90,11 @@ class Session:
     found: bytes = b""
     #: how it came to hold what it holds beyond its transactions
     holds: bytes = b""
+    #: names that its commands have asked for, as they are written, and whether it has the lock of one
+    names: frozenset[str] = frozenset()
+    keeps: bool = False
+    #: it may have locked whole tables
+    tables: bool = False
     #: a setting was changed that outlasts the run
     changed: bool = False
     #: what was taken from the client when its connection was cut
@@ -113,7 +118,8 @@ class Session:
         driver.wish_autocommit(connection, self.autocommit)
         if driver.inside(connection):
             raise RuntimeError(f"session {driver.number(connection)} is left inside a transaction")
-        self.changed, self.late, self.patience, self.holds, self.alone = False, "", self.usual, b"", False
+        self.changed, self.late, self.patience, self.alone = False, "", self.usual, False
+        self.holds, self.names, self.keeps, self.tables = b"", frozenset(), False, False
 
     def begins_at(self, driver: Driver, connection: Any, level: str) -> None:
         """From now on its transactions begin at this level, if they do not ask for one."""
@@ -130,7 +136,8 @@ class Session:
         """Its status, as the memoised server keeps it."""
         if self.cut or not driver.is_open(connection):
             return Status(cut=True)
-        return Status(driver.inside(connection), driver.commits_by_itself(connection), self.holds)
+        inside, commits = driver.inside(connection), driver.commits_by_itself(connection)
+        return Status(inside, commits, self.holds, keeps=self.keeps)
 
 
 def session_of(connection: Any) -> Session:
@@ -174,7 +181,7 @@ def ended(driver: Driver, connection: Any, interrupt: Callable[[Any], None]) -> 
     if held:
         driver.run(connection, "SELECT RELEASE_ALL_LOCKS()")
         driver.run(connection, "UNLOCK TABLES")
-        session.holds = b""
+        session.holds, session.keeps = b"", False
     return inside or held
 
 

@@ -30,8 +30,10 @@ async def leased_asyncio(name: str, *, redis: Any) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def named_asyncio(name: str, *, sql: Any) -> AsyncIterator[None]:
-    await sql.execute("SELECT GET_LOCK(%s, -1)", [name])
-    yield
+    async with sql.cursor() as cursor:
+        await cursor.execute("SELECT GET_LOCK(%s, -1)", [name])
+        yield
+        await cursor.execute("SELECT RELEASE_LOCK(%s)", [name])
 
 
 __all__ = ["get_then_set", "leased_asyncio", "named", "named_asyncio"]

@@ -1,4 +1,4 @@
-"""mysqlclient, aiomysql and their like have no gate: that is said, with what to use instead, and never `kept`.
+"""mysqlclient, asyncmy and their like have no gate: that is said, with what to use instead, and never `kept`.
 
 None of them is installed here. mysqlclient is Python around libmariadb, so that library itself is called; a client of
 asyncio is one that waits for a socket.
@@ -82,14 +82,14 @@ def test_as_mysqlclient_does(
     assert result.remedy.startswith("mysqlclient has no gate: use PyMySQL (Django: `import pymysql; ")
 
 
-def test_as_aiomysql_does(trial: Trial, tmp_path: Path, imported: Callable[[str], Any]) -> None:
-    (tmp_path / "aiomysql.py").write_text(OF_ASYNCIO)
-    aiomysql = imported("aiomysql")
+def test_as_asyncmy_does(trial: Trial, tmp_path: Path, imported: Callable[[str], Any]) -> None:
+    (tmp_path / "asyncmy.py").write_text(OF_ASYNCIO)
+    asyncmy = imported("asyncmy")
 
     async def operation() -> None:
-        await aiomysql.connect(parameters(os.environ["DATABASE_URL"])["unix_socket"])
+        await asyncmy.connect(parameters(os.environ["DATABASE_URL"])["unix_socket"])
 
     with pytest.raises(
-        Mistake, match=r"waits for a socket, of a client that has no gate.*aiomysql has no gate: use"
+        Mistake, match=r"waits for a socket, of a client that has no gate.*asyncmy has no gate: use aiomysql"
     ):
         trial([operation, operation])

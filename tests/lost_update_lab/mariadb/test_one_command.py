@@ -68,6 +68,22 @@ def test_two_at_once_in_one_command(trial: Trial, query: str, word: str) -> None
     assert (result.verdict, result.exhausted) == (word, True), str(result)
 
 
+def keeps_the_answer(who: str) -> bool:
+    with shop.connect(autocommit=True) as connection, connection.cursor() as cursor:
+        cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
+        cursor.execute("SET @mine = claim(%s)", [who])
+        cursor.execute("SELECT @mine")
+        return bool(cursor.fetchone()[0])
+
+
+def test_a_variable_that_is_set_by_a_function(trial: Trial) -> None:
+    """It was taken for a command that no other worker sees."""
+    result = trial(both(keeps_the_answer), setup=opened, invariant=one_got_it, control=False)
+    assert (result.verdict, result.exhausted) == (VIOLATED, True), str(result)
+    assert "SET @mine = claim('Ann')" in str(result)
+    assert "by itself" in str(result)
+
+
 def calls(who: str) -> None:
     shop.ask("CALL take(%s)", who)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sys
+from importlib.util import find_spec
 
 import pymysql
 import pytest
@@ -13,6 +15,7 @@ from lost_update_lab.subject.mariadb import parameters
 from tests.lost_update_lab.mariadb import locks
 
 HERE = locks.__name__
+NEEDS_AIOMYSQL = pytest.mark.skipif(not find_spec("aiomysql"), reason="install aiomysql")
 
 
 @pytest.fixture(autouse=True)
@@ -28,8 +31,12 @@ def servers(address: str, scenario_urls: tuple[str, str], monkeypatch: pytest.Mo
     [
         ("named", 0, {"contention": "kept", "crash": "kept", "lost-reply": "kept"}),
         ("get_then_set", 1, {"contention": "violated"}),
+        pytest.param("named_asyncio", 0, {"contention": "kept", "crash": "kept"}, marks=NEEDS_AIOMYSQL),
         pytest.param(
-            "leased_asyncio", 1, {"contention": "kept", "pause": "violated"}, marks=pytest.mark.deep
+            "leased_asyncio",
+            1,
+            {"contention": "kept", "pause": "violated"},
+            marks=[pytest.mark.deep, NEEDS_AIOMYSQL],
         ),
     ],
 )
@@ -45,9 +52,12 @@ def test_a_lock(
         assert cursor.fetchall() == ()
 
 
-def test_a_lock_of_asyncio_that_asks_for_sql(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_lock_of_asyncio_needs_a_client_of_asyncio(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "aiomysql", None)
     assert main(["trust", f"{HERE}:named_asyncio"]) == 2
-    assert "no client of asyncio for MariaDB has a gate: let it ask for `redis`" in capsys.readouterr().err
+    assert "the database is a MariaDB, and aiomysql is not installed: pip install" in capsys.readouterr().err
 
 
 def test_no_server_answers(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,63 @@
+"""Who polls for a lock of a name hears when it is given back, although no row and no key shows it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import pytest
+
+from lost_update_lab.model.bounds import Fault
+from lost_update_lab.model.system import UNBROKEN
+from lost_update_lab.search.search import SearchResult
+from tests.lost_update_lab.mariadb.bank import Bank, no_lock
+
+Explore = Callable[..., tuple[SearchResult, Bank]]
+
+
+def polls(every: float) -> Callable[[Bank, int], str]:
+    """`every`: s between two polls."""
+
+    def deposit(bank: Bank, amount: int) -> str:
+        while not bank.ask("SELECT GET_LOCK('account 1', 0)")[0][0]:
+            time.sleep(every)
+        no_lock(bank, amount)
+        bank.ask("SELECT RELEASE_LOCK('account 1')")
+        return "ok"
+
+    return deposit
+
+
+@pytest.mark.parametrize("every", [0.08, 1.0])
+def test_a_name_that_is_given_back_is_news(explore: Explore, every: float) -> None:
+    """A waiter that had polled in vain during a pause slept on, and was said to wait for ever."""
+    result, _ = explore(polls(every), faults=1, kinds=frozenset({Fault.PAUSE, Fault.CRASH}))
+    assert (result.cause, result.exhausted, result.worst) == ("", True, UNBROKEN)
+
+
+def keeps(bank: Bank, amount: int) -> str:
+    """The first one never gives it back, and lives on."""
+    if amount == 10:
+        bank.ask("SELECT GET_LOCK('account 1', -1)")
+        return "no deposit"
+    return polls(1.0)(bank, amount)
+
+
+def test_a_name_that_is_never_given_back_is(explore: Explore) -> None:
+    result, _ = explore(keeps)
+    assert (result.exhausted, result.worst) == (True, "stalled")
+
+
+def test_which_names_a_session_has(explore: Explore) -> None:
+    """Two of them, and one twice: it is the server that knows."""
+
+    def deposit(bank: Bank, amount: int) -> str:
+        for name in ("a", "a", "b"):
+            bank.ask("SELECT GET_LOCK(%s, -1)", name)
+        bank.ask("SELECT RELEASE_LOCK('a')")
+        no_lock(bank, amount)
+        bank.ask("SELECT RELEASE_ALL_LOCKS()")
+        return "ok"
+
+    result, _ = explore(deposit, faults=1, kinds=frozenset({Fault.CRASH}))
+    assert (result.cause, result.exhausted, result.worst) == ("", True, UNBROKEN)
