@@ -8,6 +8,7 @@ from typing import Any
 
 import psycopg
 from psycopg import transaction
+from psycopg._preparing import PrepareManager
 from psycopg._queries import PostgresQuery
 from psycopg.adapt import Transformer
 
@@ -48,6 +49,7 @@ _CONNECTION = (
     "_closed",
     "_num_transactions",
     "_should_cancel",
+    "_prepared",
 )
 LIBRARY = Library(
     "psycopg",
@@ -60,6 +62,7 @@ LIBRARY = Library(
         Names(transaction.Transaction, (ENTER, EXIT, "_outer_transaction")),
         Names(transaction.Transaction._enter_gen, ("self",)),
         Names(transaction.Transaction._exit_gen, ("self", "exc_type")),
+        Names(PrepareManager, ("_counts",)),
         Names(PostgresQuery, ("convert", "query", "params", "types", "formats")),
     ],
 )
@@ -151,6 +154,9 @@ def give_back(connection: Any, pgconn: Any) -> None:
     connection.pgconn, connection._closed = pgconn, False
 
 
-def forget_blocks(connection: Any) -> None:
-    """Reset the count of open `with connection.transaction()` blocks: a block that was cut off is still counted."""
+def forget_counts(connection: Any) -> None:
+    """Reset the count of open `with connection.transaction()` blocks: a block that was cut off is still counted. And
+    how often it has executed each text, which it prepares in the end: one of several statements counts if it was cut
+    off, and cannot be prepared."""
     connection._num_transactions = 0
+    connection._prepared._counts.clear()

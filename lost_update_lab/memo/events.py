@@ -115,8 +115,8 @@ def do(world: World, task: Task, kind: str, *details: Any) -> Task | None:
     elif kind == DISK:
         world.disk.becomes(*details)
     elif kind == CLOSED:
-        server, name = details
-        world.servers[server].forget((task.worker.index, *name))
+        server, who = details
+        world.servers[server].forget(who)
     elif kind == TOLD and task.op:
         pending.tell(world, task, task.op, *details)
     return None

@@ -101,11 +101,11 @@ class ClockDecides(BeginsAgain):
 
 
 class WritesByReading(BeginsAgain):
-    """The first command is seen that reads and writes outside of a transaction. From now on every command that writes
-    there is a transaction: it may be under way when another one reads."""
+    """The first command is seen to which it makes a difference that a write outside of a transaction is under way
+    (servers/compound.py). From now on each such write is a transaction: it is executed, and then it commits."""
 
     def __init__(self) -> None:
-        super().__init__("a command reads and writes outside of a transaction", REPORT_IT)
+        super().__init__("a write outside of a transaction may be under way", REPORT_IT)
 
 
 class KeepsState(NotTheSame):

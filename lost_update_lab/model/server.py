@@ -79,6 +79,9 @@ class Server(Protocol):
     def end_sessions(self, sessions: Sequence[Any], cut: bool = False) -> None:
         """The owner of these sessions died: what they held is free at once. `cut`: the owner lives, and notices."""
 
+    def commits(self, task: Task) -> bool:
+        """Does this command, which waits, commit by itself? Then it does so although its client is gone."""
+
     def lets_go(self, sessions: Sequence[Any]) -> bool:
         """Their threads hang: what they wait for in this server ends with an error. Returns whether there was any."""
 

@@ -29,6 +29,9 @@ class Plain:
     def abort(self, task: Task) -> None:
         raise NotImplementedError
 
+    def commits(self, task: Task) -> bool:
+        return False
+
     def lets_go(self, sessions: Sequence[Any]) -> bool:
         return False
 

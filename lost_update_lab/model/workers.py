@@ -122,7 +122,8 @@ class Task:
     canceled: bool = False
     #: its client has just begun a transaction for this command. It was that BEGIN that the server cancelled
     begun: bool = False
-    #: it is no thread, but commands that were sent by a client which is gone: they take effect, and nobody hears more
+    #: its client is gone: what was sent takes effect, and nobody hears more. It is no thread, or that of a worker that
+    #: has crashed
     unheard: bool = False
     #: its command is executed, and its client does not hear about it
     loses_reply: bool = False
@@ -208,7 +209,7 @@ class Worker:
 
     @property
     def finished(self) -> bool:
-        return not self.main.alive
+        return self.crashed or not self.main.alive
 
     def draws(self, place: str) -> random.Random:
         """The source of its next random number at this place of its code. Each place has its own source. Otherwise the

@@ -20,7 +20,7 @@ from lost_update_lab.model.server import Server
 from lost_update_lab.model.workers import Halt, Standing, State, Task, Worker, halt
 from lost_update_lab.runs.hang import Watchdog, out_of_time
 from lost_update_lab.runs.memory import Memory
-from lost_update_lab.schedule import decisions, pending
+from lost_update_lab.schedule import decisions, faults, pending
 from lost_update_lab.schedule.world import Chooser, World
 
 E = TypeVar("E", bound=Event)
@@ -72,6 +72,14 @@ class Run(World):
         """Do these steps as a thread, which stands still where they stop. Raises Halt when the task's life is over."""
         if task.loop and task.loop.blocked_by(task):
             self.error = Broken(BLOCKS.format(who=task.worker.name), AWAIT_IT)
+        try:
+            return self._live(task, steps)
+        finally:
+            if task.unheard and task.alive and not self.ending:  # its worker has crashed since
+                faults.end(self, task)
+                self.stand(task)
+
+    def _live(self, task: Task, steps: Standing) -> Any:
         try:
             next(steps)
             while True:

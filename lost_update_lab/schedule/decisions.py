@@ -38,8 +38,12 @@ def next_task(world: World) -> Task | None:
 
 
 def _sent(world: World) -> bool:
-    """Is something still under way that no worker waits for?"""
-    return any(task.unheard and task.alive for task in world.tasks)
+    """Is something still under way that no worker waits for? What a worker that has crashed had sent may wait for
+    ever."""
+    return any(
+        task.unheard and task.alive and not (task.worker.crashed and task.state is State.BLOCKED)
+        for task in world.tasks
+    )
 
 
 def _decide(world: World) -> Transition | None:

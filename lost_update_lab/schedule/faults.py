@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from lost_update_lab.model.bounds import SECOND, Fault
 from lost_update_lab.model.commands import Op
+from lost_update_lab.model.errors import Unknown
 from lost_update_lab.model.transitions import Kind, Transition
 from lost_update_lab.model.workers import State, Task, Worker
 from lost_update_lab.schedule.world import World
@@ -75,7 +76,7 @@ def _possible(world: World, steppers: Sequence[Task]) -> Iterator[tuple[Transiti
             if task.state is State.READY and not task.coroutine:
                 yield Transition(Kind.RENEWAL_DIES, task.name), task.fresh
     for task in steppers:
-        answered = not task.unheard and task.op and not task.op.local
+        answered = not task.unheard and task.op and not (task.op.local or task.op.silent)
         if answered and task.op and task.op.server and world.servers[task.op.server].loses_replies:
             yield Transition(Kind.LOST_REPLY, task.name), task.fresh or not task.op.reads
         if task.op and not task.op.reads and world.servers[task.op.server].fails_over:
@@ -118,8 +119,7 @@ def apply(world: World, transition: Transition) -> None:
     elif transition.kind is Kind.RENEWAL_LIVES:
         worker = world.worker(transition.who)
         for task in worker.line:
-            if task.alive:
-                task.state = State.DEAD
+            _dies(world, task)
         worker.cuts += (worker.name,)  # its other threads may ask whether it is alive
         _end_sessions(world, worker.line)
         world.record(worker.name, worker.name, transition.kind.value, "dies, its other threads go on", "")
@@ -166,17 +166,46 @@ def _pause(world: World, worker: Worker) -> None:
 
 def _crash(world: World, worker: Worker) -> None:
     worker.crashed = True
-    gone = [task for task in worker.tasks if not task.unheard]
-    for task in gone:
-        if task in world.waiting_line:
-            world.waiting_line.remove(task)
-        if task.alive:
-            task.state = State.DEAD
+    for task in (gone := [task for task in worker.tasks if not task.unheard]):
+        task.unheard = _goes_on(world, task)
+        if not task.unheard:
+            _dies(world, task)
     world.record(worker.name, worker.name, "crash", "crashes", "")
     _end_sessions(world, gone)
+
+
+def _goes_on(world: World, task: Task) -> bool:
+    """Its command waits, and commits by itself: the server executes it once it may, and only then learns that its
+    client is gone. That tells it from a crash before the command, if others see meanwhile what else has ended."""
+    worker = task.worker
+    if task.state is not State.BLOCKED or task.coroutine or not task.op:
+        return False
+    seen = any(other.alive for other in worker.tasks if other is not task)
+    for name, used in worker.sessions.items():
+        seen |= world.servers[name].holds([session for session in used if session is not task.session])
+    if not seen or not world.servers[task.op.server].commits(task):
+        return False
+    if task.steps:
+        raise Unknown(worker.index)  # what nobody hears was not recorded
+    return True
+
+
+def end(world: World, task: Task) -> None:
+    """What a worker that has crashed had sent is done."""
+    task.unheard = False
+    _dies(world, task)
+    _end_sessions(world, [task])
+
+
+def _dies(world: World, task: Task) -> None:
+    if task in world.waiting_line:
+        world.waiting_line.remove(task)
+    if task.alive:
+        task.state = State.DEAD
 
 
 def _end_sessions(world: World, tasks: Sequence[Task]) -> None:
     for name, server in world.servers.items():
         used = tasks[0].worker.sessions.get(name, {})
-        server.end_sessions([session for session, task in used.items() if task in tasks])
+        gone = [s for s, task in used.items() if task in tasks and not (task.unheard and s is task.session)]
+        server.end_sessions(gone)

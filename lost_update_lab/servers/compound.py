@@ -5,8 +5,14 @@
 
 So it is explored as the transaction that it is: it is executed, and then it commits (the gates of PostgreSQL and of
 MariaDB). Where there is one such command, every one that writes is two steps: B may read before A, which changes
-one row, has committed. Where there is none, a command that names nothing besides its target, calls no function and
-fires no trigger is one step: it locks the row that it decides by.
+one row, has committed.
+
+Other commands, inside of a transaction too, meet a write that is under way in another way than one that is committed:
+one that reads and writes; one that changes several rows, and may have chosen one of them by what was there before; a
+SELECT that locks and picks (SKIP LOCKED, NOWAIT, ORDER BY, a join); each one under more than READ COMMITTED; and one
+that reads a table into which an INSERT draws a number, as a smaller number may be committed after a larger one.
+Where there is one of these, too, every write is two steps. Where there is none, a command that names nothing besides
+its target, calls no function and fires no trigger is one step: it locks the row that it decides by.
 """
 
 from __future__ import annotations
@@ -15,17 +21,31 @@ import re
 from collections.abc import Callable, Iterable
 from functools import cached_property
 
+from lost_update_lab.servers.draws import INSERT
+
 #: beside its target it names another table, or the same once more
 _READS = re.compile(
     r"\s*(?:(?:INSERT|REPLACE)\b.*\b(?:SELECT|TABLE)\b|UPDATE\b.*\b(?:SELECT|FROM|(?:STRAIGHT_)?JOIN)\b|UPDATE\b[^=]*,.*\bSET\b"
     r"|DELETE\b.*\b(?:SELECT|USING|JOIN)\b|DELETE\s+(?!FROM\b).*\bFROM\b|MERGE\b|WITH\b.*\b(?:INSERT|UPDATE|DELETE|MERGE)\b"
-    r"|EXECUTE\b|DO\s+(?:\$|'|LANGUAGE\b))",
+    r"|EXECUTE\b|DO\s+(?:\$|'|LANGUAGE\b)|(?=.*;\s*\S).*\b(?:INSERT|REPLACE|UPDATE|DELETE)\b)",
+    re.IGNORECASE | re.DOTALL,
+)
+_LOCKS = re.compile(
+    r"\bFOR\s+(?:NO\s+KEY\s+)?UPDATE\b|\bFOR\s+(?:KEY\s+)?SHARE\b|\bLOCK\s+IN\s+SHARE\b", re.IGNORECASE
+)
+#: which rows it locks, or their order, depends on more than each row's own condition. (LIMIT counts the rows that still
+#: fit once they are locked.)
+_PICKS = re.compile(
+    r"\b(?:SKIP\s+LOCKED|NOWAIT|OFFSET|ORDER|JOIN|DISTINCT)\b|\bSELECT\b.*\bSELECT\b"
+    r"|\bFROM\b[^()]*?,.*?\bWHERE\b",
     re.IGNORECASE | re.DOTALL,
 )
 _CHANGES = re.compile(r"\s*(?:INSERT|REPLACE|UPDATE|DELETE)\b", re.IGNORECASE)
 _COMMENT = re.compile(r"\s*(?:--[^\n]*(?:\n|$)|#[^\n]*(?:\n|$)|/\*.*?\*/|\()", re.DOTALL)
 _WRITES = re.compile(r"\s*(?:INSERT|REPLACE|UPDATE|DELETE|MERGE|WITH|SELECT|CALL|DO|SET)\b", re.IGNORECASE)
 _WORD = re.compile(r"\w+")
+#: from so many rows on, one may have become one of them only by what another command does to another one
+SEVERAL = 2
 
 
 class Compound:
@@ -36,10 +56,28 @@ class Compound:
         self._ask = called
         self._known: dict[str, bool] = {}
         self._was_seen = False
+        #: tables into which commands insert outside of a transaction that draw a number, and what other commands name
+        self._numbered: set[str] = set()
+        self._named: set[str] = set()
 
-    def begins(self, text: str) -> bool:
-        """Is this the first of them? Then everything has to begin again."""
-        if self._was_seen or text not in self:
+    def begins(self, text: str, writes: bool = True, strict: bool = False, numbers: bool = False) -> bool:
+        """Is this the first command to which it makes a difference that a write is under way? Then everything has to
+        begin again. `text`: any command, inside of a transaction too. `writes`: or may do so. `strict`: under
+        more than READ COMMITTED. `numbers`: it is outside of a transaction, and draws a number."""
+        if self._was_seen:
+            return False
+        statement = text.partition(" ← ")[0]
+        if numbers and (insert := INSERT.match(statement)):
+            self._numbered.add(insert[1].lower())
+        else:
+            self._named |= _words(statement)
+        misses = not self._numbered.isdisjoint(self._named)
+        self._was_seen = misses or (writes and (strict or text in self or _picks(statement)))
+        return self._was_seen
+
+    def changed(self, rows: int) -> bool:
+        """Is this the first command outside of a transaction that has changed several `rows`? Then likewise."""
+        if self._was_seen or rows < SEVERAL:
             return False
         self._was_seen = True
         return True
@@ -52,12 +90,20 @@ class Compound:
         return self._known[statement] or (self._was_seen and bool(_CHANGES.match(statement)))
 
     def _calls(self, statement: str) -> bool:
-        words = {word.lower() for word in _WORD.findall(statement)}
-        return bool(_WRITES.match(statement)) and not self._called.isdisjoint(words)
+        return bool(_WRITES.match(statement)) and not self._called.isdisjoint(_words(statement))
 
     @cached_property
     def _called(self) -> set[str]:
         return {name.lower() for name in self._ask()}
+
+
+def _words(statement: str) -> set[str]:
+    return {word.lower() for word in _WORD.findall(statement)}
+
+
+def _picks(statement: str) -> bool:
+    """Does it lock rows, and which ones, or in which order, not by each row alone?"""
+    return bool(_LOCKS.search(statement) and _PICKS.search(statement))
 
 
 def _without_comments(statement: str) -> str:

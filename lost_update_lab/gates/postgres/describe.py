@@ -166,6 +166,12 @@ def fetched(session: PGconn) -> Generator[Any, Any, PGresult]:
     return last
 
 
+def changed(result: PGresult | None) -> int:
+    """How many rows the command has inserted, updated or deleted. 0: it is none of these."""
+    word, _, count = ((result and result.command_status) or b"").partition(b" ")
+    return int(count.split()[-1]) if word in (b"INSERT", b"UPDATE", b"DELETE", b"MERGE") else 0
+
+
 def reply_of(result: PGresult | None) -> tuple[bytes, str]:
     """What came back, exactly and for people."""
     if result is None:

@@ -26,7 +26,7 @@ from lost_update_lab.gates.postgres.describe import (
     under_way,
 )
 from lost_update_lab.gates.postgres.step import SqlCommand, begin, execute
-from lost_update_lab.model.commands import Op
+from lost_update_lab.model.commands import ENDS, Op
 from lost_update_lab.model.effects import NOBODY
 from lost_update_lab.model.errors import (
     BY_EXECUTE,
@@ -44,6 +44,7 @@ from lost_update_lab.schedule import pending
 from lost_update_lab.servers.postgres import limits
 from lost_update_lab.servers.postgres.clock_words import sleeps, virtual
 from lost_update_lab.servers.postgres.server import NAME, PostgresServer
+from lost_update_lab.servers.postgres.transactions import USUAL
 from lost_update_lab.snapshot.written import publish
 from lost_update_lab.telling.narrative import shortened
 
@@ -149,7 +150,7 @@ def _sent(
     """A command. `kind`: the name of psycopg's generator; `given`: its arguments."""
     idle = connection.pgconn.transaction_status == TransactionStatus.IDLE
     known: Any = connection
-    known.explorer_isolation, name = connection.isolation_level, _name_of(run, task, connection)
+    known.explorer_isolation, name = server.isolation(connection), _name_of(run, task, connection)
     known.explorer_who = task.worker.index, *name
     source = given.get("self")
     op = describe(kind, given, idle, server.timed)
@@ -158,10 +159,14 @@ def _sent(
         server.shadow()
         gen, given = driver.asked_again(gen, given, virtual(text_of(given)))
     sends = kind in (driver.EXECUTE, driver.STATEMENT)
-    alone = op.alone = idle and connection.autocommit and not op.reads and op.text in server.compound
-    if alone and (error := _unlike(server, op, sends)):
+    outside = idle and connection.autocommit
+    alone = op.alone = outside and not op.reads and op.text in server.compound
+    if alone and not sends:
         gen.close()
-        raise error
+        raise Broken(f"{NO_GATE} (stream(), in autocommit, {shortened(op.text, 80)})", BY_EXECUTE)
+    if _begins_to_meet(server, connection, op, outside):
+        gen.close()
+        raise WritesByReading
     if sends and idle and (alone or not connection.autocommit):
         text = b"BEGIN" if alone else driver.begin_command(connection)
         yield from _begins(run, task, connection, name, text, alone)
@@ -169,7 +174,7 @@ def _sent(
     if seconds is not None:
         gen, given = yield from _sleep(run, task, connection, gen, given, seconds)
     tells = hasattr(source, "pgresult")
-    event = run.arrives(task, SqlCommand(name, op, connection.isolation_level, tells=tells))
+    event = run.arrives(task, SqlCommand(name, op, known.explorer_isolation, tells=tells))
     result = (lambda: getattr(source, "pgresult", None)) if tells else None
     try:
         steps = execute(run, task, connection, op, gen, result)
@@ -179,11 +184,12 @@ def _sent(
             event.send = event.send or how_to_send(connection, op, kind, given)
 
 
-def _unlike(server: PostgresServer, op: Op, sends: bool) -> Broken | None:
-    """Is this the first command that is a transaction by itself, or one that no BEGIN can come before?"""
-    if not sends:
-        return Broken(f"{NO_GATE} (stream(), in autocommit, {shortened(op.text, 80)})", BY_EXECUTE)
-    return WritesByReading() if server.compound.begins(op.text) else None
+def _begins_to_meet(server: PostgresServer, connection: Any, op: Op, outside: bool) -> bool:
+    """Is this the first command to which a write under way makes a difference? `outside`: of a transaction."""
+    if op.local or op.text in ENDS:
+        return False
+    strict = connection.explorer_isolation not in USUAL
+    return server.compound.begins(op.text, not op.reads, strict, outside and server.answers.counts(op))
 
 
 def _alone(run: Run, task: Task, connection: Any, name: tuple[int, int], op: Op, steps: Standing) -> Standing:
@@ -207,7 +213,7 @@ def _begins(
     """Begin a transaction, as psycopg does before its first command. `alone`: it has only one (Op)."""
     connection.explorer_sends = Sends(task, lambda: None)
     op = Op(NAME, text.decode(), text, local=True, reads=True, alone=alone)
-    begins = SqlCommand(name, op, connection.isolation_level, begins=True, send=sending(text))
+    begins = SqlCommand(name, op, connection.explorer_isolation, begins=True, send=sending(text))
     run.arrives(task, begins)
     yield from begin(run, task, connection, op, driver.command(connection, text))
 
@@ -216,7 +222,7 @@ def _ends(run: Run, task: Task, connection: Any, name: tuple[int, int], text: st
     """End the transaction that a command is by itself. After an error nobody can come in between."""
     undone = text == "ROLLBACK"
     op = Op(NAME, text, text.encode(), local=undone, reads=undone, alone=True)
-    run.arrives(task, SqlCommand(name, op, connection.isolation_level, send=sending(op.identity)))
+    run.arrives(task, SqlCommand(name, op, connection.explorer_isolation, send=sending(op.identity)))
     yield from execute(run, task, connection, op, driver.command(connection, op.identity), None)
 
 

@@ -16,10 +16,10 @@ from psycopg.pq.abc import PGresult
 
 from lost_update_lab.adapters import psycopg as driver
 from lost_update_lab.gates.postgres.connections import closed_connection, cut
-from lost_update_lab.gates.postgres.describe import Send, calls, reply_of, sent
+from lost_update_lab.gates.postgres.describe import Send, calls, changed, reply_of, sent
 from lost_update_lab.memo.recording import Recording
 from lost_update_lab.model.commands import ENDS, Op
-from lost_update_lab.model.errors import Unknown
+from lost_update_lab.model.errors import Unknown, WritesByReading
 from lost_update_lab.model.memoised_server import Who
 from lost_update_lab.model.workers import Standing, Task
 from lost_update_lab.schedule import pending
@@ -154,7 +154,10 @@ def execute(
         raise error from None
     limits.put_back(connection, lifted)
     touched = _after(task, server, connection, op)
-    reply, shown = reply_of(result() if result else None)
+    found = result() if result else None
+    if touched and not op.alone and server.compound.changed(changed(found)):
+        raise WritesByReading
+    reply, shown = reply_of(found)
     _learn(world, connection, op, reply, shown, touched=touched)
     _tell(world, task, op, reply, shown)
     if task.loses_reply:
@@ -167,6 +170,9 @@ def execute(
 
 def _before(world: World, task: Task, server: PostgresServer, connection: Any, op: Op, tells: bool) -> None:
     server.changed |= not op.reads  # a sequence moves on even if the insert is never committed
+    connection.explorer_commits = (
+        not connection.closed and connection.pgconn.transaction_status == TransactionStatus.IDLE
+    )
     if not connection.closed:
         all_counts = server.answers.sees_all(connection.explorer_isolation)
         status = connection.pgconn.transaction_status
@@ -239,6 +245,10 @@ def _after(task: Task, server: PostgresServer, connection: Any, op: Op) -> bool:
     if connection.closed or connection.pgconn.transaction_status == TransactionStatus.IDLE:
         task.history.is_out(connection.explorer_who)
     inside = not connection.closed and connection.pgconn.transaction_status != TransactionStatus.IDLE
+    if not inside:
+        server.draws.ended(connection.explorer_who)
+    elif server.answers.counts(op):
+        server.draws.drew(connection.explorer_who, op.text)
     server.clock.has_answered(connection.explorer_who, inside)
     server.ask_again()  # an error, too, frees what its transaction held
     server.note(connection, writes=not op.reads, calls=calls(op))

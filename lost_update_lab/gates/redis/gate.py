@@ -27,6 +27,7 @@ from lost_update_lab.gates.redis.messages import (
     has_looked,
     hears_none,
     listener,
+    look_at,
     message_of,
     named,
     opaque,
@@ -38,6 +39,7 @@ from lost_update_lab.model.commands import Op
 from lost_update_lab.model.workers import Standing, Task, halt
 from lost_update_lab.runs.place import Active, Here, anywhere, here
 from lost_update_lab.runs.run import Run
+from lost_update_lab.schedule import pending
 from lost_update_lab.servers.redis.commands import split, subscribes
 from lost_update_lab.servers.redis.wire import readable
 
@@ -141,8 +143,10 @@ def can_read(connection: Any, timeout: float = 0) -> bool:
     if not readable(connection):
         gated.server.barrier()
     stands_before(place.run, place.task, connection, gated, timeout, looks=True)
-    if not readable(connection) and timeout != 0:
-        place.run.live(place.task, until_readable(place.run, place.task, connection, gated, timeout))
+    if not readable(connection):
+        look = pending.standing(place.run, place.task, look_at(gated.server.name))
+        waits = until_readable(place.run, place.task, connection, gated, timeout)
+        place.run.live(place.task, waits if timeout else look)
     has_looked(place.run, place.task, found := readable(connection))
     return found
 

@@ -52,13 +52,15 @@ class Message:
         yield
 
     def stand(self, world: World, task: Task) -> None:
-        """It stands still only where there is no message."""
+        """It stands still where there is no message, and before a look that does not wait for one."""
         server = world.servers[self.server]
         assert isinstance(server, MemoisedRedis)
+        who = task.worker.index, *self.name
         if self.handshake:
-            who = task.worker.index, *self.name
             task.worker.sessions.setdefault(self.server, {})[who] = task
             server.has_connected(who, self.handshake)
+        if self.looks and self.seconds == 0 and not server.unread(who):
+            pending.stand(world, task, look_at(self.server))
 
     def turn(self, world: World, task: Task, recording: Recording) -> None:
         who, server = (task.worker.index, *self.name), world.servers[self.server]
@@ -83,6 +85,11 @@ def waiting_for(task: Task, server: str) -> Op:
 
 def message_of(server: str) -> Op:
     return Op(server, "message", b"message", local=True, reads=True)
+
+
+def look_at(server: str) -> Op:
+    """A look at a subscription that does not wait for a message: one may come before it."""
+    return Op(server, "is there a message?", b"look", reads=True, silent=True)
 
 
 def _is_over(world: World, task: Task) -> None:
@@ -172,7 +179,7 @@ def disconnect(connection: Any, *args: Any, **keywords: Any) -> None:
     place, gated = here(), known(connection)
     if gated and gated.subscribed:
         if place and place.run.recorder:
-            place.run.recorder.effect(place.task, CLOSED, gated.server.name, gated.who[1:])
+            place.run.recorder.effect(place.task, CLOSED, gated.server.name, gated.who)
         gated.subscribed, gated.mode = (), b"" if gated.mode == b"SUBSCRIBE" else gated.mode
         gated.server.unread.pop(gated.who, None)
     redis_py.disconnect(connection, *args, **keywords)

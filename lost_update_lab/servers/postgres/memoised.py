@@ -15,6 +15,7 @@ from lost_update_lab.model.memoised_server import MemoisedServer, Who
 from lost_update_lab.model.workers import Task
 from lost_update_lab.servers.clock import Clock
 from lost_update_lab.servers.deadlines import Ends
+from lost_update_lab.servers.draws import Draws
 from lost_update_lab.servers.postgres.transactions import USUAL, Way, changes_nothing, draws_number
 
 
@@ -61,15 +62,15 @@ class Answers:
         self.ends: dict[bytes, Ends] = {}
         #: the tables into which an insert draws a number
         self.counting: Collection[str] | None = None
-        self._counts: dict[str, bool] = {}
+        self._draws_number: dict[str, bool] = {}
         #: nothing is known any more: a command wrote something that no look shows
         self.closed = False
 
     def counts(self, op: Op) -> bool:
         """Does it draw a number?"""
-        if op.text not in self._counts:
-            self._counts[op.text] = not op.reads and draws_number(op.text, self.counting or ())
-        return self._counts[op.text]
+        if op.text not in self._draws_number:
+            self._draws_number[op.text] = not op.reads and draws_number(op.text, self.counting or ())
+        return self._draws_number[op.text]
 
     def sees_all(self, isolation: IsolationLevel | None) -> bool:
         """Does each command of a session with this isolation depend on what its transaction has seen before?"""
@@ -87,12 +88,12 @@ class MemoisedPostgres(MemoisedServer):
     def __init__(self, name: str, answers: Answers, contents: bytes, everything: bytes, clock: Clock) -> None:
         super().__init__(contents, {}, everything)
         self.name, self.answers, self.clock, self.timed = name, answers, clock.copy(), clock.decides
-        self.way = Way()
+        self.way, self.draws = Way(), Draws()
         self._settled: bytes | None = None  # the place at which the free sessions were last asked for
 
     def copy(self) -> MemoisedPostgres:
         twin = super().copy()
-        twin.way, twin.clock = self.way.copy(), self.clock.copy()
+        twin.way, twin.draws, twin.clock = self.way.copy(), self.draws.copy(), self.clock.copy()
         return twin
 
     def contents(self) -> bytes:
@@ -108,7 +109,7 @@ class MemoisedPostgres(MemoisedServer):
         return ", ".join(self.clock.jump(ahead)) or "nothing"
 
     def hidden(self) -> bytes:
-        return self.clock.hidden()
+        return self.clock.hidden() + self.draws.hidden()
 
     def session(self, who: Who) -> Session:
         found: Session = self.sessions.get(who, Session())
@@ -139,6 +140,10 @@ class MemoisedPostgres(MemoisedServer):
             return None
         self.sessions[who] = answer.session
         self.clock.has_answered(who, answer.session.status != TransactionStatus.IDLE)
+        if answer.session.status == TransactionStatus.IDLE:
+            self.draws.ended(who)
+        elif counts:
+            self.draws.drew(who, op.text)
         told, failed = answer.reply or answer.error.encode(), bool(answer.error)
         self.way.went(self.everything, who, op, told, failed, answer.session.inside, counts)
         self.changed |= not op.reads
@@ -178,11 +183,18 @@ class MemoisedPostgres(MemoisedServer):
                 status=TransactionStatus.IDLE, calls=False, holds=False, waits=False
             )
             self.clock.has_answered(who, inside=False)
+            self.draws.ended(who)
             self.way.ended(self.everything, who)
 
     def cut(self, who: Who) -> None:
         """The session's client finds the connection closed."""
         self.sessions[who] = self.session(who)._replace(cut=True)
+
+    def commits(self, task: Task) -> bool:
+        """One that waits in memory is inside of a transaction, if only in its own. Raises Unanswered."""
+        if task.op and task.op.alone:
+            raise Unanswered
+        return False
 
     def undisturbed(self, op: Op, own: Sequence[Who], others: Sequence[Who]) -> bool:
         if self.answers.strict or any(self.session(s).isolation not in USUAL for s in (*own, *others)):

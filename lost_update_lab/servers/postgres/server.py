@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import psycopg
+from psycopg import IsolationLevel
 from psycopg.pq import ExecStatus, TransactionStatus
 from psycopg.pq.abc import PGconn
 
@@ -18,6 +19,7 @@ from lost_update_lab.model.workers import Task
 from lost_update_lab.servers.clock import Clock
 from lost_update_lab.servers.compound import Compound
 from lost_update_lab.servers.deadlines import Ends
+from lost_update_lab.servers.draws import Draws
 from lost_update_lab.servers.postgres import deadlines, limits
 from lost_update_lab.servers.postgres.bypass import BypassDetector
 from lost_update_lab.servers.postgres.locks import BLOCKERS, HELD, Line, array, edges, holds, in_circle, wrote
@@ -72,12 +74,14 @@ class PostgresServer(Plain):
         #: some command asks for its clock, which is virtual from then on
         self.timed = self._shadowed = self._has_times = False
         self.clock = Clock(decides=False)
+        #: the isolation of a transaction that asks for none
+        self._usual = _level_of(self.admin)
         self._bypass = BypassDetector(self.admin)
         self._ask = self.changed = True
         self._blockers: dict[int, set[int]] = {}
         self._line = Line(self.admin, self._blockers_of)
         self.learns = False
-        self.answers, self.way = Answers(), Way()
+        self.answers, self.way, self.draws = Answers(), Way(), Draws()
         self._hidden = Hidden(self.ask, " ".join(counted) or contents_sql)
         #: commands that read and write
         self.compound = Compound(lambda: ((name or b"").decode() for (name,) in self.ask(b"called")))
@@ -95,7 +99,7 @@ class PostgresServer(Plain):
         self._proved()
         self._seen = {version: held for version, held in self._seen.items() if version <= known}
         self.version, self._ask, self._blockers, self.changed = 0, True, {}, False
-        self.way, self.clock = Way(), Clock(self.timed)
+        self.way, self.draws, self.clock = Way(), Draws(), Clock(self.timed)
         self._set_clock()
         if self.answers.counting is None:
             self.answers.counting = {str(name, "utf-8").lower() for (name,) in self.ask(b"counting") if name}
@@ -191,7 +195,14 @@ class PostgresServer(Plain):
         return ", ".join(gone) or "nothing"
 
     def hidden(self) -> bytes:
-        return self.clock.hidden()
+        return self.clock.hidden() + self.draws.hidden()
+
+    def isolation(self, connection: psycopg.Connection[Any]) -> IsolationLevel | None:
+        """That of its transactions. None: PostgreSQL's own."""
+        if connection.isolation_level or self._usual:
+            return connection.isolation_level or self._usual
+        options = connection.pgconn.options.lower() if not connection.closed else b""
+        return _level_of(connection) if b"isolation" in options else None
 
     def writes_unseen(self, text: str) -> bool:
         """Might this command, which writes, change what the contents do not show?"""
@@ -255,6 +266,7 @@ class PostgresServer(Plain):
                 raw.exec_(b"ROLLBACK")
             raw.exec_(b"SELECT pg_advisory_unlock_all()")
             connection.explorer_calls = connection.explorer_holds = False
+            self.draws.ended(connection.explorer_who)
             if self.timed:
                 self.clock.has_answered(connection.explorer_who, inside=False)
             if self.learns:
@@ -273,6 +285,9 @@ class PostgresServer(Plain):
         self._proved()
         self.admin.pgconn.exec_(b"SELECT pg_cancel_backend(%d)" % pid)
         self._line.go_on(pid)
+
+    def commits(self, task: Task) -> bool:
+        return bool(task.op and task.op.alone) or bool(task.session.explorer_commits)
 
     def lets_go(self, sessions: Sequence[Any]) -> bool:
         busy = [
@@ -307,7 +322,7 @@ class PostgresServer(Plain):
             connection.explorer_calls = connection.explorer_holds = connection.explorer_wrote = False
             connection.explorer_isolation = None
             limits.reset(connection)
-            driver.forget_blocks(connection)
+            driver.forget_counts(connection)
         self._proved()
         self._proving = True
         pids = [array([session.info.backend_pid for session in sessions])]
@@ -342,6 +357,17 @@ def _goes_through(session: PGconn) -> bool:
         last = result.status
     idle = session.transaction_status == TransactionStatus.IDLE
     return idle and last in (ExecStatus.COMMAND_OK, ExecStatus.TUPLES_OK)
+
+
+def _level_of(connection: Any) -> IsolationLevel | None:
+    """The isolation that its session gives a transaction by itself. None: PostgreSQL's own."""
+    if not hasattr(connection, "explorer_level"):
+        found = connection.pgconn.exec_(b"SHOW default_transaction_isolation")  # it passes no gate
+        name = (found.get_value(0, 0) or b"").decode().upper().replace(" ", "_")
+        level = IsolationLevel[name] if name else None
+        connection.explorer_level = None if level in USUAL else level
+    level = connection.explorer_level
+    return level if isinstance(level, IsolationLevel) else None
 
 
 def _who(tasks: Sequence[Task]) -> tuple[Who, ...]:

@@ -37,17 +37,30 @@ DEFAULTS = (
     "JOIN pg_namespace n ON n.oid = relnamespace WHERE nspname !~ '^(pg_|explorer)'"
 )
 #: functions that may look at tables, and what calls functions where no text shows it: views; tables with triggers, with
-#: rules, with policies, or with constraints or defaults that call one
-CALLED = (
-    "SELECT proname FROM pg_proc p JOIN pg_language l ON l.oid = prolang JOIN pg_namespace n ON n.oid = pronamespace "
-    "WHERE lanname NOT IN ('internal', 'c') AND provolatile <> 'i' AND nspname !~ '^(pg_|explorer|information_schema)' "
-    "UNION SELECT relname FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace "
-    "WHERE nspname !~ '^(pg_|explorer|information_schema)' AND (relhasrules OR relrowsecurity "
-    "OR EXISTS (SELECT FROM pg_trigger t WHERE t.tgrelid = c.oid AND NOT t.tgisinternal) "
-    "OR EXISTS (SELECT FROM pg_depend d WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid >= 16384 AND ("
-    "d.classid = 'pg_constraint'::regclass AND d.objid IN (SELECT oid FROM pg_constraint WHERE conrelid = c.oid) OR "
-    "d.classid = 'pg_attrdef'::regclass AND d.objid IN (SELECT oid FROM pg_attrdef WHERE adrelid = c.oid))))"
+#: rules, with policies, or with constraints (of a domain, too) or defaults that call one; a table whose partition is
+#: one of these; and one whose rows take those of such a table with them
+CALLED = """
+WITH RECURSIVE calls AS (
+    SELECT objid, classid FROM pg_depend WHERE refclassid = 'pg_proc'::regclass AND refobjid >= 16384
+), above AS (
+    SELECT inhrelid AS below, inhparent AS oid FROM pg_inherits
+    UNION SELECT conrelid, confrelid FROM pg_constraint
+    WHERE contype = 'f' AND (confdeltype IN ('c', 'n', 'd') OR confupdtype IN ('c', 'n', 'd'))
+), found (oid) AS (
+    SELECT c.oid FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace
+    WHERE nspname !~ '^(pg_|explorer|information_schema)' AND (relhasrules OR relrowsecurity
+    OR EXISTS (SELECT FROM pg_trigger t WHERE t.tgrelid = c.oid AND NOT t.tgisinternal)
+    OR EXISTS (SELECT FROM calls JOIN pg_attrdef d ON d.oid = objid
+        WHERE classid = 'pg_attrdef'::regclass AND adrelid = c.oid)
+    OR EXISTS (SELECT FROM calls JOIN pg_constraint k ON k.oid = objid
+        LEFT JOIN pg_attribute a ON atttypid = contypid AND NOT attisdropped
+        WHERE classid = 'pg_constraint'::regclass AND c.oid IN (conrelid, attrelid)))
+    UNION SELECT above.oid FROM above JOIN found ON below = found.oid
 )
+SELECT proname FROM pg_proc p JOIN pg_language l ON l.oid = prolang JOIN pg_namespace n ON n.oid = pronamespace
+WHERE lanname NOT IN ('internal', 'c') AND provolatile <> 'i' AND nspname !~ '^(pg_|explorer|information_schema)'
+UNION SELECT relname FROM pg_class JOIN found USING (oid)
+"""
 _WORD = re.compile(r"\w+")
 
 
