@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from itertools import chain
 from mmap import mmap
+from threading import Lock, RLock, Semaphore
 from types import FunctionType, ModuleType
 from typing import Any, NamedTuple, TypeVar
 
@@ -23,6 +24,7 @@ PLAIN = (bool, int, float, complex, str, bytes, type(None))
 #: raw memory, which processes may share; and how the text of what it holds begins
 MEMORY, IN_MEMORY = (ctypes._SimpleCData, ctypes.Array, ctypes.Structure, mmap), "memory"
 _RAW_LOCKS = ("_thread", "itertools")
+_LOCKS = (type(Lock()), type(RLock()))
 #: modules of client libraries: an object belongs to a client if one of its classes comes from there
 _CLIENTS = (
     *(
@@ -64,12 +66,13 @@ Inside = Iterable[tuple[Any, Any]]
 
 class Reader(NamedTuple):
     """How values of one class are looked at. `text`: all that is said of them, or None if they are looked into.
-    `of_module`: only in the module where they were defined."""
+    `of_module`: only in the module where they were defined. `is_lock`: they can be held."""
 
     text: Callable[[Any], Text | None] | None = None
     inside: Callable[[Any], Inside] | None = None
     style: object = ATTRIBUTES
     of_module: bool = False
+    is_lock: bool = False
 
 
 _PLAINLY, _LEFT_OUT = Reader(), Reader(style=None)
@@ -84,11 +87,20 @@ class Look(Mapping[str, str]):
         self._values: list[Any] = []
         self._holders: list[int] = []
         self._seen: set[int] = set()
+        self._locks: list[tuple[int, Any]] = []
 
     def at_module(self, module: ModuleType) -> None:
         """Note what the globals of a module hold."""
         me, name = self._note(module.__name__, ATTRIBUTES, -1), module.__name__
         self._each(((key, each) for key, each in list(vars(module).items()) if key[:2] != "__"), name, me)
+
+    def at_value(self, name: str, value: Any) -> None:
+        """Note what any other value holds, under this name."""
+        self._at(name, value, _reader(type(value)), "", -1)
+
+    def locks(self) -> dict[str, Any]:
+        """Name → each lock or semaphore that was met."""
+        return {self._paths[number]: lock for number, lock in self._locks}
 
     def _each(self, inside: Inside, module: str, holder: int) -> None:
         for name, value in inside:
@@ -99,11 +111,14 @@ class Look(Mapping[str, str]):
 
     def _at(self, name: Any, value: Any, read: Reader, module: str, holder: int) -> None:
         """`module`: the name of the module whose global the value belongs to."""
+        number = len(self._names)
         if read.text and (text := read.text(value)) is not None:
             self._note(name, text, holder)
         elif read.inside and id(value) not in self._seen and len(self._seen) < MOST:
             self._seen.add(id(value))
             self._each(read.inside(value), module, self._note(name, read.style, holder))
+        if read.is_lock and len(self._names) > number:
+            self._locks.append((number, value))
 
     def _note(self, name: Any, value: Any, holder: int) -> int:
         self._names.append(name)
@@ -112,12 +127,16 @@ class Look(Mapping[str, str]):
         return len(self._names) - 1
 
     @cached_property
+    def _paths(self) -> list[str]:
+        paths: list[str] = []
+        for name, holder in zip(self._names, self._holders, strict=True):
+            paths.append(name if holder < 0 else paths[holder] + _written(name, self._values[holder]))
+        return paths
+
+    @cached_property
     def _texts(self) -> dict[str, str]:
         found: dict[str, str] = {}
-        paths: list[str] = []
-        for name, value, holder in zip(self._names, self._values, self._holders, strict=True):
-            path = name if holder < 0 else paths[holder] + _written(name, self._values[holder])
-            paths.append(path)
+        for path, value in zip(self._paths, self._values, strict=True):
             if type(value) is Text:
                 found[path] = str(value)
             elif value is not ATTRIBUTES and value is not ITEMS:
@@ -194,7 +213,7 @@ def _reader(kind: type[Any]) -> Reader:
     if kind in (*PLAIN, Text):
         return _PLAINLY
     if kind.__module__ in _RAW_LOCKS:
-        return Reader(_without_address, _attributes)
+        return Reader(_without_address, _attributes, is_lock=kind in _LOCKS)
     if issubclass(kind, MEMORY):
         return Reader(lambda value: Text(memory_of(value)))
     if hasattr(kind, "cache_info"):
@@ -216,7 +235,7 @@ def _container(kind: type[Any]) -> Reader:
         inside, style = _members if issubclass(kind, set | frozenset) else _attributes, ATTRIBUTES
     slots = [name for each in kind.__mro__ for name in _names_of(getattr(each, "__slots__", ()))]
     if not slots:
-        return Reader(inside=inside, style=style)
+        return Reader(inside=inside, style=style, is_lock=issubclass(kind, Semaphore))
     return Reader(inside=lambda value: chain(inside(value), _in_slots(value, slots)), style=style)
 
 

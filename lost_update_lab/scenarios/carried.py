@@ -23,14 +23,15 @@ def carried(scenario: Scenario) -> dict[str, str]:
     found: dict[str, str] = {}
     for worker in scenario.workers:
         for operation in worker.operations:
-            for name, value in _values(operation):
+            for name, value in values(operation):
                 for path, text in _inside(value, name, DEEPEST):
                     if len(found) < MOST:
                         found[f"{worker.name}'s {path}"] = text
     return found
 
 
-def _values(operation: Operation) -> Iterator[tuple[str, Any]]:
+def values(operation: Operation) -> Iterator[tuple[str, Any]]:
+    """What an operation carries with it, by name."""
     call: Any = operation.call
     if isinstance(call, partial):
         yield from _named(call.args, call.keywords)

@@ -25,6 +25,7 @@ from lost_update_lab.scenarios.clients import Twins
 from lost_update_lab.scenarios.commits import Reader
 from lost_update_lab.scenarios.isolation import Isolated
 from lost_update_lab.scenarios.judging import Judge
+from lost_update_lab.scenarios.meanwhile import Meanwhile
 from lost_update_lab.scenarios.progress import Progress, Watched
 from lost_update_lab.scenarios.schedule import Schedule, told
 from lost_update_lab.scenarios.serial import SerialOrders
@@ -245,7 +246,9 @@ def volatile(serial: SerialOrders, known: Names) -> Names:
     theirs = {
         str(getattr(each.call, "__module__", "")) for w in system.scenario.workers for each in w.operations
     }
-    first, one = serial.run(order), _rows(system)
+    meanwhile = Meanwhile(system.scenario, modules.state(first=theirs))
+    first, one = serial.run(order, meanwhile), _rows(system)
+    serial.meanwhile = meanwhile.told
     held, with_them = modules.state(first=theirs), carried(system.scenario)
     second, other = serial.run(order), _rows(system)
     now = carried(system.scenario)

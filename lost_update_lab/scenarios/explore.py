@@ -14,7 +14,7 @@ from typing import Any
 from lost_update_lab.gates.at_a_time import AtATime
 from lost_update_lab.invariants import TableInvariant
 from lost_update_lab.model.bounds import Fault
-from lost_update_lab.model.errors import Broken
+from lost_update_lab.model.errors import ON_ONE_HOST, Broken
 from lost_update_lab.model.system import UNBROKEN
 from lost_update_lab.scenarios.comparisons import chosen, parts_of, retried, together
 from lost_update_lab.scenarios.control import Control, control
@@ -153,6 +153,8 @@ def run(
         result = _result(ready, finding, [*notes, *([found.note] if found.note else [])], found.cannot_tell)
         if several and result.kept and not replay:
             result = replace(result, verdict=INCONCLUSIVE, cause=several[0], remedy=several[1])
+        if not replay and not result.schedule and (locked := _locked(ready)):
+            result = replace(result, verdict=INCONCLUSIVE, cause=locked, remedy=remedy_of(ON_ONE_HOST))
         if scenario.mutate and result.kept and not replay:
             result = replace(result, mutations=tuple(mutations(ready)))
         return replace(result, again=(again or BY_ENVIRONMENT).format(id=result.id) if result.id else "")
@@ -226,6 +228,12 @@ def _notes(opened: Opened) -> Iterator[str]:
         yield f"not compared, because the server's own clock or chance writes it: {names}"
     for order in opened.judge.with_gaps:
         yield BETWEEN.format(order)
+
+
+def _locked(opened: Opened) -> str:
+    """Do the operations hold locks of this process? A single worker may: it is one process."""
+    serial = opened.judge.serial
+    return serial.meanwhile if serial and len(opened.scenario.workers) > 1 else ""
 
 
 def _several_at_a_time(opened: Opened) -> tuple[str, str] | None:

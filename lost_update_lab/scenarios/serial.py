@@ -185,6 +185,8 @@ class SerialOrders:
         self.interleaved: set[str] = set()
         #: globals of modules that a second run of the same order has changed (modules.py)
         self.remembered: list[str] = []
+        #: locks of this process that the operations hold while they run, in a sentence (meanwhile.py)
+        self.meanwhile = ""
         #: what the operations carry with them that the first runs have changed (carried.py)
         self.carried: list[str] = []
 

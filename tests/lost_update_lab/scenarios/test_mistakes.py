@@ -9,6 +9,7 @@ import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import psycopg
@@ -229,6 +230,50 @@ def test_a_lock_of_this_process(trial: Trial, monkeypatch: pytest.MonkeyPatch) -
         Mistake, match=r"workers stand for processes.*use what all processes share: a lock in the data"
     ):
         trial([lambda: mutex.acquire()] * 2)
+
+
+MUTEX, SLOTS = threading.Lock(), threading.Semaphore(1)
+
+
+class Busy(Exception):
+    """Another one is at work."""
+
+
+def if_it_is_free(guard: Any, redis: Any) -> None:
+    redis.get("user")
+    if not guard.acquire(blocking=False):
+        raise Busy
+    try:
+        redis.set("count", int(redis.get("count") or 0) + 1)
+    finally:
+        guard.release()
+
+
+def if_the_mutex_is_free(redis: Any) -> None:
+    if_it_is_free(MUTEX, redis)
+
+
+def if_a_slot_is_free(redis: Any) -> None:
+    if_it_is_free(SLOTS, redis)
+
+
+@pytest.mark.parametrize(
+    ("operation", "name"),
+    [
+        (if_the_mutex_is_free, f"{__name__}.MUTEX"),
+        (if_a_slot_is_free, f"{__name__}.SLOTS"),
+        (partial(if_it_is_free, threading.RLock()), "A's argument 1"),
+    ],
+)
+def test_a_lock_of_this_process_that_nobody_waits_for(
+    trial: Trial, operation: Callable[..., None], name: str
+) -> None:
+    """Between two processes it is free, and after a schedule too. Only a look in between shows it."""
+    result = trial([operation] * 2, refusals=[Busy], control=False)
+    assert result.verdict == "inconclusive"
+    assert "the operations hold a lock of this process" in result.cause
+    assert name in result.cause
+    assert result.remedy == "use what all processes share: a lock in the database, or in Redis"
 
 
 def test_an_operation_that_forks(trial: Trial) -> None:
