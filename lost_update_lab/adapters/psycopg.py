@@ -33,6 +33,8 @@ EXECUTE, COMMIT, ROLLBACK, ENTER, EXIT = (
     "_enter_gen",
     "_exit_gen",
 )
+#: … the one that waits for notifications
+NOTIFIES = "notifies"
 #: … the method that returns the text of BEGIN
 BEGIN = "_get_tx_start_command"
 #: … the name that is used here for a generator of the program's own

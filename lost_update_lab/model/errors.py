@@ -32,6 +32,7 @@ IT_COUNTS = (
 BY_PLAIN_TEXT = "explore with an address without TLS (redis://), and send short messages"
 ONE_BY_ONE = "send the commands of the procedure one by one"
 IN_A_TRANSACTION = "send both commands inside of one transaction"
+BY_A_LOOK = "look at the rows every now and then, which has to work too where a notification is missed"
 BY_EXECUTE = "send these commands one by one, by execute()"
 THE_SERVERS = (
     "let it use the servers that it is handed; another one has to be given to the explorer, with a gate"

@@ -111,6 +111,8 @@ class SearchResult:
     finals: set[bytes] = field(default_factory=set)
     #: finished schedules in which operations overlapped (Found.overlaps)
     overlapping: int = 0
+    #: in one of them several workers have sent a command
+    several: bool = False
     #: server → how its clock, by which something was decided, was made virtual
     virtual_clocks: dict[str, str] = field(default_factory=dict)
 
@@ -123,6 +125,7 @@ class SearchResult:
     def judged(self, found: Found, world: World, final: bytes) -> None:
         """A schedule came to its end. `final`: what everyone could see then."""
         self.fired.update(world.spent)
+        self.several |= len({step.worker for step in world.steps if step.kind == "step"}) > 1
         self.finals.add(final)
         self.add(found)
 

@@ -14,7 +14,7 @@ from psycopg.pq.abc import PGconn, PGresult
 
 from lost_update_lab.adapters import psycopg as driver
 from lost_update_lab.model.commands import Op
-from lost_update_lab.model.errors import BY_ANOTHER_CLOCK, BY_EXECUTE, Broken
+from lost_update_lab.model.errors import BY_A_LOOK, BY_ANOTHER_CLOCK, BY_EXECUTE, Broken
 from lost_update_lab.servers.postgres import clock_words
 from lost_update_lab.servers.postgres.server import NAME
 from lost_update_lab.servers.postgres.transactions import CALL
@@ -35,6 +35,7 @@ Send = Callable[[PGconn], None]
 
 
 NO_GATE = "no gate for psycopg's pipeline mode, executemany() and COPY"
+NO_NEWS = "no gate for psycopg's notifies(): when a notification comes is unknown to the explorer"
 NO_CLOCK = "PostgreSQL's own clock decides there, which the explorer cannot move"
 
 
@@ -43,6 +44,8 @@ def beyond(kind: str, values: Mapping[str, Any], timed: bool) -> Broken | None:
     `timed`: the server's clock is virtual."""
     if "copy" in kind or isinstance(values.get("self"), psycopg.Pipeline | psycopg.Copy):
         return Broken(f"{NO_GATE} ({kind.strip('_')})", BY_EXECUTE)
+    if kind == driver.NOTIFIES:
+        return Broken(NO_NEWS, BY_A_LOOK)
     text = text_of(values)
     found = clock_words.beyond(text)
     if not found and kind != driver.EXECUTE and by_the_clock(text, timed):

@@ -19,6 +19,7 @@ import redis
 
 from lost_update_lab import Mistake, Result, worker
 from lost_update_lab.runs import hang
+from lost_update_lab.scenarios.result import KEPT
 from lost_update_lab.subject import servers
 from tests.lost_update_lab.scenarios.shop import one_voucher, redeem, redeem_locked, redemptions
 
@@ -132,6 +133,30 @@ def test_operations_that_touch_nothing(trial: Trial) -> None:
     result = trial([lambda: 1, lambda: 2])
     assert result.verdict == "inconclusive"
     assert "never overlapped" in result.cause
+
+
+def at_most_once(redis: Any) -> bool:
+    """The one that comes second needs one command more."""
+    if redis.incr("count") == 1:
+        return True
+    redis.decr("count")
+    return False
+
+
+def test_operations_between_whose_commands_none_can_come(trial: Trial) -> None:
+    result = trial([at_most_once, at_most_once], invariant=lambda one, other: one != other, control=False)
+    assert (result.verdict, result.exhausted) == (KEPT, True), str(result)
+
+
+def waits_for_news(sql: Any) -> list[Any]:
+    sql.execute("LISTEN news")
+    return list(sql.notifies(timeout=5, stop_after=1))
+
+
+def test_notifications_are_not_judged(trial: Trial) -> None:
+    """Else they would be said to keep the server busy."""
+    with pytest.raises(Mistake, match=r"no gate for psycopg's notifies\(\)"):
+        trial([waits_for_news, lambda sql: sql.execute("NOTIFY news")])
 
 
 COUNTS = {"calls": 0}
