@@ -134,14 +134,32 @@ def on_mariadb(text: str) -> str:
     return text.replace("code text", "code varchar(9)").replace("= embedded", "= mariadb")
 
 
+def on_aiomysql(text: str) -> str:
+    """The same through aiomysql; the tests themselves use PyMySQL."""
+    if "def redeem" not in text:
+        text = on_mariadb(text).replace("shop.connect()", "mariadb.connect(os.environ['DATABASE_URL'])")
+        text = text.replace(
+            "import shop", "import asyncio, shop\nfrom lost_update_lab.subject import mariadb"
+        )
+        return re.sub(r"(shop\.re\w+\(.*\))", r"asyncio.run(\1)", text)
+    text = on_mariadb(text).replace("pymysql.connect(**parameters", "await (connect_async")
+    text = text.replace("import pymysql\n", "").replace("import parameters", "import connect_async")
+    text = re.sub(r"def (con|re)", r"async def \1", text).replace(
+        "with connect()", "async with await connect()"
+    )
+    return re.sub(r"\b(db\.(?:execute|fetchone)|link\.commit)\(", r"await \1(", text)
+
+
 @pytest.mark.deep
-@pytest.mark.parametrize("database", ["postgres", "mariadb"])
+@pytest.mark.parametrize("database", ["postgres", "mariadb", "aiomysql"])
 def test_a_test_suite_becomes_scenarios_of_what_is_broken(project: Path, database: str) -> None:
-    if database == "mariadb":
+    if database != "postgres":
         if reason := mariadb.available():
             pytest.skip(reason)
+        if database == "aiomysql":
+            pytest.importorskip("aiomysql")
         for each in project.iterdir():
-            each.write_text(on_mariadb(each.read_text()))
+            each.write_text({"mariadb": on_mariadb, "aiomysql": on_aiomysql}[database](each.read_text()))
     own = (
         "DATABASE_URL",
         "REDIS_URL",
