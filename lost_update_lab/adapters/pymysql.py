@@ -128,6 +128,12 @@ def answer(connection: Any) -> tuple[Any, ...]:
     return result.affected_rows, result.insert_id, result.warning_count, result.rows
 
 
+def written(connection: Any) -> int:
+    """How many rows the last command has inserted, changed or deleted. 0: it has returned rows."""
+    result = connection._result
+    return int(result.affected_rows or 0) if result is not None and result.rows is None else 0
+
+
 def take_away(connection: Any) -> tuple[Any, ...]:
     """From now on the connection appears closed. Returns what `give_back` needs."""
     kept = connection._sock, connection._rfile, connection.server_status

@@ -19,6 +19,7 @@ from lost_update_lab.gates.mariadb.describe import (
 )
 from lost_update_lab.gates.mariadb.step import SqlCommand, execute, server_of
 from lost_update_lab.gates.patch import Patches
+from lost_update_lab.model.commands import ENDS
 from lost_update_lab.model.effects import NOBODY
 from lost_update_lab.model.errors import BY_EXECUTE, IN_THE_COMMAND, Broken, ClockDecides, WritesByReading
 from lost_update_lab.model.workers import Halt, Standing, Task, halt
@@ -83,8 +84,11 @@ def asking(place: Here, connection: Any, name: str, *args: Any, **keywords: Any)
     if error := beyond(text, unbuffered) or _inside(server, text) or _begins_to_ask(server, text):
         run.error = error
         raise pymysql.NotSupportedError(str(error))
-    asks = name in (driver.QUERY, driver.WARNINGS)
-    if not asks or driver.inside(connection) or not driver.commits_by_itself(connection):
+    inside = driver.inside(connection) or not driver.commits_by_itself(connection)
+    if _begins_to_meet(server, text, inside):
+        run.error = WritesByReading()
+        halt(task)
+    if inside or name not in (driver.QUERY, driver.WARNINGS):
         return (yield from _sent(place, connection, name, text))
     return (yield from _alone(place, connection, name, text))
 
@@ -103,6 +107,14 @@ def _begins_to_ask(server: MariaDBServer, text: str) -> ClockDecides | None:
     return ClockDecides("MariaDB") if found else None
 
 
+def _begins_to_meet(server: MariaDBServer, text: str, inside: bool) -> bool:
+    """Is this the first command to which a write under way makes a difference? `inside`: of a transaction."""
+    op = describe(text, inside)
+    if op.local or text in ENDS:
+        return False
+    return server.compound.begins(text, not op.reads, numbers=not inside and server.draws(op))
+
+
 def _alone(place: Here, connection: Any, name: str, text: str) -> Standing:
     """A command outside of a transaction. One that reads and writes is explored as the transaction that it is."""
     run, session = place.run, session_of(connection)
@@ -110,11 +122,12 @@ def _alone(place: Here, connection: Any, name: str, text: str) -> Standing:
         run.error = error
         raise pymysql.NotSupportedError(str(error))
     session.alone = text in server_of(run).compound and not describe(text, inside=False).reads
-    if session.alone and server_of(run).compound.begins(text):
-        run.error = WritesByReading()
-        halt(place.task)
     if not session.alone:
-        return (yield from _sent(place, connection, name, text))
+        found = yield from _sent(place, connection, name, text)
+        if server_of(run).compound.changed(driver.written(connection)):
+            run.error = WritesByReading()
+            halt(place.task)
+        return found
     yield from _sent(place, connection, driver.BEGIN, "BEGIN", alone=True)
     try:
         found = yield from _sent(place, connection, driver.QUERY, text, alone=True)

@@ -8,6 +8,7 @@ from typing import Any
 import pymysql
 import pytest
 
+from lost_update_lab import worker
 from lost_update_lab.model.errors import IN_A_TRANSACTION, ONE_BY_ONE
 from lost_update_lab.scenarios.result import KEPT
 from lost_update_lab.subject.operations import VIOLATED
@@ -66,6 +67,51 @@ def sent(query: str) -> Callable[[str], bool]:
 def test_two_at_once_in_one_command(trial: Trial, query: str, word: str) -> None:
     result = trial(both(sent(query)), setup=opened, invariant=one_got_it, control=False)
     assert (result.verdict, result.exhausted) == (word, True), str(result)
+
+
+def in_autocommit(*queries: str) -> Callable[[], int]:
+    """Under READ COMMITTED. Returns how many rows the last one has changed."""
+
+    def operation() -> int:
+        with shop.connect(autocommit=True) as connection, connection.cursor() as cursor:
+            cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
+            return [cursor.execute(query) for query in queries][-1]
+
+    return operation
+
+
+def first_free(*, sql: Any) -> int:
+    """In a transaction."""
+    sql.begin()
+    with sql.cursor() as cursor:
+        cursor.execute("SELECT id FROM shift ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED")
+        (found,) = cursor.fetchone()
+    sql.commit()
+    return found
+
+
+def two_shifts() -> None:
+    shop.ask("DROP TABLE IF EXISTS shift")
+    shop.ask("CREATE TABLE shift (id INT PRIMARY KEY, on_call BOOL NOT NULL, paged INT NOT NULL DEFAULT 0)")
+    shop.ask("INSERT INTO shift (id, on_call) VALUES (1, FALSE), (2, TRUE)")
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (
+            in_autocommit("UPDATE shift SET paged = 1 WHERE on_call"),
+            in_autocommit("UPDATE shift SET on_call = NOT on_call"),
+        ),
+        (first_free, in_autocommit("UPDATE shift SET paged = paged + 1 WHERE id = 1")),
+    ],
+    ids=["several rows", "SKIP LOCKED"],
+)
+def test_a_write_under_way_is_met(trial: Trial, first: Any, second: Any) -> None:
+    """One row is on call at any time; and the first one is free, whoever has looked at it."""
+    one = (lambda ann, bob: ann == 1, "not the first row, or none")
+    result = trial([worker("Ann", first), worker("Bob", second)], setup=two_shifts, invariant=one)
+    assert (result.verdict, result.exhausted) == (VIOLATED, True), str(result)
 
 
 def keeps_the_answer(who: str) -> bool:
