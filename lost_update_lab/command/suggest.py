@@ -44,10 +44,12 @@ def suggest(given: argparse.Namespace) -> int:
         )
     found = pairs(operations(commands))
     if not found:
-        told = f"{len(commands)} commands were recorded"
-        if not commands:
-            told = "the tests sent no command (those with the fixture `race` do not count)"
-        raise Mistake(f"{told}, and no two operations touch the same rows or keys with one writing")
+        raise Mistake(
+            f"{len(commands)} commands were recorded, and no two operations touch the same rows or keys, one writing"
+            if commands
+            else "the tests sent no command to PostgreSQL, MariaDB or Redis (those with the fixture `race` do not "
+            "count). Run it where some test calls your operations, on a server and not on SQLite"
+        )
     able = [pair for pair in found if not why_not(pair)]
     django = any(each.django for each in commands)
     results = _confirmed(able, django, target) if given.confirm else {}

@@ -176,7 +176,7 @@ def opened(
         connection = stack.enter_context(of.prepared(servers, disposable))
         if leave_as_found:
             stack.enter_context(of.left_as_found(servers))
-            stack.enter_context(_keys_as_found(servers))
+        stack.enter_context(_keys_as_found(servers))
         before = of.mark(connection), _keys(servers)
         if scenario.setup:
             set_up(scenario.setup)

@@ -8,9 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 #: the most sentences for one schedule
 MOST = 2
+T = TypeVar("T")
 #: a statement that writes, and the table that it writes
 _WRITES = re.compile(
     r"\s*(?:UPDATE|(?:INSERT|REPLACE|MERGE)(?:\s+IGNORE)?\s+INTO|DELETE\s+FROM)\s+(?:ONLY\s+)?"
@@ -53,6 +55,26 @@ class Did:
             words = self.command.split()
             return bool(words) and words[0].upper() in _KEY_READS and thing.removeprefix("key ") in words[1:]
         return bool(_READS.match(self.command)) and _names(self.command, thing)
+
+
+def _may_concern(command: str, thing: str) -> bool:
+    """Does it look for this row by its key, or for no row in particular?"""
+    key, (_, where, condition) = thing.partition("[")[2].removesuffix("]"), _in_parts(command)
+    return not (key and where) or all(_has(condition, each) for each in key.split(", "))
+
+
+def _in_parts(command: str) -> tuple[str, str, str]:
+    """What comes before its WHERE, that word, and the condition."""
+    found = list(re.finditer(r"\bWHERE\b", command, re.IGNORECASE))
+    return (
+        (command[: found[-1].start()], found[-1][0], command[found[-1].end() :])
+        if found
+        else (command, "", "")
+    )
+
+
+def _has(text: str, word: str) -> bool:
+    return bool(re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text))
 
 
 def _table(thing: str) -> str:
@@ -126,20 +148,27 @@ def _listed(rows: Collection[str]) -> str:
 
 def _statement(steps: Sequence[Did], visible: int, row: str) -> int:
     """The statement whose work became visible at this step: a commit shows what was written before."""
-    who = steps[visible].who
+    who, found = steps[visible].who, list[int]()
     for number in range(visible, -1, -1):
         step = steps[number]
         if step.who == who and step.writes(row):
-            return number
+            found.append(number)
         if step.who == who and number != visible and step.written:
             break
-    return visible
+    return _one_of(steps, found, row, visible)
+
+
+def _one_of(steps: Sequence[Did], found: Sequence[int], row: str, default: T) -> int | T:
+    """The first of these steps that may concern the row, or else the first."""
+    return next(
+        (each for each in found if _may_concern(steps[each].command, row)), next(iter(found), default)
+    )
 
 
 def _last_read(steps: Sequence[Did], before: int, who: str, row: str) -> int | None:
-    reads = (
+    reads = [
         number
         for number in range(before - 1, -1, -1)
         if steps[number].who == who and steps[number].reads(row)
-    )
-    return next(reads, None)
+    ]
+    return _one_of(steps, reads, row, None)

@@ -79,11 +79,16 @@ class StepRecorder:
         self._versions: dict[str, str] = {}
         self._held: Held = {}
         self._tables: dict[Table, bool] = {}
+        system.reset(set(harness.servers))
+        for server in harness.servers.values():
+            server.begin()
+        #: the keys that are there at the beginning
+        self._opening = self._keys()
 
     def __call__(self, run: World, step: Step) -> None:
         if run is not self.of:
             self.of, self.lines, self.changes, self.written = run, [], [], []
-            self._tables, self._held, self._versions = {}, {}, {}
+            self._tables, self._held, self._versions = {}, dict(self._opening), {}
         place = anywhere()
         sent_before = step.task in run.names and run.task(step.task).unheard  # by code that went on since
         line = None if sent_before or not step.worker else (place and place.line) or own_line()
@@ -118,10 +123,14 @@ class StepRecorder:
         now: dict[tuple[str, str], str] = {}
         for table, rows in database.rows(list(self._tables)).items():
             now.update(_cells(table, rows))
-        for server in self.harness.servers.values():
-            for name, key, value, _ends in server.listing():
-                now[f"key {key}" + ("" if name == "redis" else f" on {name}"), ""] = shortened(value, 40)
-        return before, now
+        return before, now | self._keys()
+
+    def _keys(self) -> dict[tuple[str, str], str]:
+        found = [each for server in self.harness.servers.values() for each in server.listing()]
+        return {
+            (f"key {key}" + ("" if name == "redis" else f" on {name}"), ""): shortened(value, 40)
+            for name, key, value, _ends in found
+        }
 
 
 def _cells(table: Table, rows: Sequence[Mapping[str, Any]]) -> Iterator[tuple[tuple[str, str], str]]:

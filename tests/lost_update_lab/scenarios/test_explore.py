@@ -14,6 +14,9 @@ import redis
 from lost_update_lab import Result, worker
 from lost_update_lab.invariants import balance_conserved, never_below, succeeded, unique
 from lost_update_lab.model.bounds import EPOCH
+from lost_update_lab.scenarios.explore import run
+from lost_update_lab.subject.scenario import Scenario, workers_of
+from lost_update_lab.subject.servers import choose
 from tests.lost_update_lab.scenarios.shop import one_voucher, redeem, redeem_locked, redemptions
 
 Trial = Callable[..., Result]
@@ -271,3 +274,24 @@ def test_an_invariant_that_asks_how_long_a_key_lasts(trial: Trial, form: str) ->
     result = trial([extend] * 2, setup=a_lease, invariant=twice, control=False)
     assert (result.verdict, result.sentence) == ("violated", twice[1])
     assert trial([extend] * 2, setup=a_lease, invariant=once, control=False).kept
+
+
+def test_a_key_that_the_setup_has_made_is_not_new(trial: Trial) -> None:
+    def counted() -> None:
+        with redis.Redis.from_url(os.environ["REDIS_URL"]) as client:
+            client.set("count", 5)
+
+    def count(redis: Any) -> None:
+        redis.set("count", int(redis.get("count")) + 1)
+
+    told = str(trial([count, count], setup=counted, control=False))
+    assert "key count: 5 → 6" in told
+    assert "count is new" not in told
+
+
+def test_keys_are_put_back_also_where_a_framework_empties_the_tables(scenario_urls: tuple[str, str]) -> None:
+    """Under pytest-django the keys of one test were there in the next."""
+    scenario = Scenario(name="keys", workers=workers_of([(add_once, "k"), (add_once, "k")]), control=False)
+    run(scenario, choose(*scenario_urls), disposable=True, leave_as_found=False)
+    with redis.Redis.from_url(scenario_urls[1]) as client:
+        assert client.keys() == []

@@ -97,3 +97,25 @@ def test_a_key_of_redis() -> None:
     assert sentence.startswith(
         "Bob's SET at shop.py:1 overwrote what Ann's SET at shop.py:1 wrote: key stock"
     )
+
+
+def test_of_two_rows_of_a_table_each_has_its_own_statement() -> None:
+    """A commit shows both. The second one was named for the first row."""
+    steps = [
+        did("Bob", "SELECT a FROM t WHERE t.id = 1"),
+        did("Bob", "SELECT a FROM t WHERE t.id = 2"),
+        *(
+            Did("Ann", f"UPDATE t SET a = 3 WHERE t.id = {row}", "1", f"ann:{row}", frozenset())
+            for row in (1, 2)
+        ),
+        did("Ann", "COMMIT", "t[1]", "t[2]"),
+        *(
+            Did("Bob", f"UPDATE t SET a = 4 WHERE t.id = {row}", "1", f"bob:{row}", frozenset())
+            for row in (1, 2)
+        ),
+        did("Bob", "COMMIT", "t[1]", "t[2]"),
+    ]
+    (sentence,) = overwrites(steps)
+    assert sentence.startswith("Bob's UPDATE at bob:1 overwrote what Ann's UPDATE at ann:1 wrote: t[1]")
+    again = [*steps[:5], did("Bob", "SELECT a FROM t"), *steps[5:]]
+    assert overwrites(again) == ()
