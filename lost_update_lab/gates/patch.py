@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import sys
 import sysconfig
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -26,12 +26,24 @@ class _Holders:
     def __init__(self, values: Iterable[Any]) -> None:
         self._values = {id(value): value for value in values}  # held, so that no other value gets its id
         self._known: WeakKeyDictionary[Any, tuple[int, list[str], list[Kept]]] = WeakKeyDictionary()
+        #: the modules at the last look, how many names each had, and what the look has found
+        self._last: tuple[list[Any], list[int]] = ([], [])
+        self._found: list[tuple[Any, list[str], list[Kept]]] = []
 
-    def of(self, module: Any) -> tuple[Sequence[str], Sequence[Kept]]:
-        """Its names, and what its classes and defaults keep."""
-        held = getattr(module, "__dict__", None)
-        if not isinstance(held, dict) or str(held.get("__name__")).startswith("lost_update_lab."):
-            return (), ()
+    def now(self) -> list[tuple[Any, list[str], list[Kept]]]:
+        """Modules, their names for such values, and what their classes and defaults keep."""
+        modules = [
+            each for each in list(sys.modules.values()) if isinstance(getattr(each, "__dict__", None), dict)
+        ]
+        sizes = [len(each.__dict__) for each in modules]
+        if self._last != (modules, sizes):
+            self._last = modules, sizes
+            self._found = [(each, *self._of(each)) for each in modules if _is_looked_into(each)]
+            self._found = [each for each in self._found if each[1] or each[2]]
+        return self._found
+
+    def _of(self, module: Any) -> tuple[list[str], list[Kept]]:
+        held = module.__dict__
         size, names, kept = self._known.get(module, (0, [], []))
         if size != len(held):
             names = [name for name, value in list(held.items()) if id(value) in self._values]
@@ -69,8 +81,7 @@ class Patches:
         holders = _holders.setdefault(
             frozenset(self._wanted), _Holders(original for original, _ in self._wanted.values())
         )
-        for module in list(sys.modules.values()):
-            names, kept = holders.of(module)
+        for module, names, kept in holders.now():
             for name in names:
                 if (wanted := self._wanted.get(id(getattr(module, name, None)))) is not None:
                     self.method(module, name, wanted[1])
@@ -94,6 +105,10 @@ class Patches:
         for owner, name, original in reversed(self._undo):
             setattr(owner, name, original)
         self._undo.clear()
+
+
+def _is_looked_into(module: Any) -> bool:
+    return not str(module.__dict__.get("__name__")).startswith("lost_update_lab.")
 
 
 def _is_of_a_package(module: ModuleType) -> bool:
