@@ -32,7 +32,7 @@ from lost_update_lab.model.thread_history import History
 from lost_update_lab.model.workers import Halt, Standing, State, Task, halt
 from lost_update_lab.runs.place import Here, anywhere
 from lost_update_lab.runs.run import Run
-from lost_update_lab.schedule import pending
+from lost_update_lab.schedule import faults, pending
 from lost_update_lab.telling.lines import own_line
 
 _Loop = asyncio.SelectorEventLoop
@@ -174,6 +174,9 @@ class GatedLoop(_Loop):
         if stand.answer is None:
             if stand.cancelled and task.state is State.BLOCKED and not task.canceling:
                 pending.give_up(self.run, task)  # too late for psycopg's BEGIN: as if it came for this
+            return
+        if task.unheard and task.alive and not self.run.ending:  # its worker has crashed since
+            faults.end(self.run, task)
             return
         if self._waits_to_hear() and not self.run.ending:
             pending.stand(self.run, task, HEARS)

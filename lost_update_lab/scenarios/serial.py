@@ -143,7 +143,11 @@ class InOrder:
 
     def _hour(self, run: World) -> list[int]:
         """When an hour has passed, if that makes a difference (virtual_clock.next_timer)."""
-        looks = self.looks and Fault.PAUSE in run.bounds.kinds and run.now < run.bounds.aside
+        looks = (
+            (self.looks or virtual_clock.shows_time(run))
+            and Fault.PAUSE in run.bounds.kinds
+            and run.now < run.bounds.aside
+        )
         return [run.bounds.aside] if looks else []
 
     def _next(self, run: World, transitions: Sequence[Transition], steps: Sequence[int]) -> int:

@@ -54,11 +54,16 @@ def held_back(world: World, poller: Worker) -> bool:
 def next_timer(world: World) -> int | None:
     """When the next sleep, time-out or lease ends. The timers of a paused worker stand still with it. Only those of an
     event loop may be over when it goes on: its command was under way for longer than its time-out. If nothing ends, and
-    workers look at their clocks, a pause has an end of its own (Bounds)."""
+    a clock is looked at, a pause has an end of its own (Bounds)."""
     if (found := min(_ends(world), default=None)) is not None:
         return found
-    aside = world.looks and Fault.PAUSE in world.bounds.kinds and world.now < world.bounds.aside
+    aside = shows_time(world) and Fault.PAUSE in world.bounds.kinds and world.now < world.bounds.aside
     return world.bounds.aside if aside else None
+
+
+def shows_time(world: World) -> bool:
+    """Does a worker look at its wall clock, or a server at its own, as for rows that are too old?"""
+    return world.looks or any(server.timed for server in world.servers.values())
 
 
 def ends_something(world: World) -> bool:

@@ -6,8 +6,10 @@ An operation is the function that a test calls: the outermost of the user's fram
 from __future__ import annotations
 
 import json
+import re
 import sys
-from dataclasses import asdict, dataclass, field
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
 from types import FrameType
@@ -22,6 +24,10 @@ from lost_update_lab.telling.lines import is_own, own_line
 
 #: commands that a Redis connection sends about itself
 _HANDSHAKE = frozenset({"HELLO", "CLIENT", "AUTH", "SELECT", "PING", "INFO"})
+_RETURNS = re.compile(
+    r"""\s*INSERT\s+INTO\s+(?P<table>[\w."]+).*\sRETURNING\s+(?:["\w]+\.)*"?(?P<column>\w+)"?""",
+    re.IGNORECASE | re.DOTALL,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +48,8 @@ class Command:
     why: str = ""
     #: the test runs in Django's test database
     django: bool = False
+    #: the first number that an INSERT was given: table, column, number. Later commands name it
+    drew: Sequence[Any] = ()
 
 
 @dataclass
@@ -75,7 +83,13 @@ class Recorder:
 
         def executed(cursor: Any, query: Any, params: Any = None, **keywords: Any) -> Any:
             self.sql("postgres", cursor, query, params)
-            return execute(cursor, query, params, **keywords)
+            number = len(self.commands)
+            answer = execute(cursor, query, params, **keywords)
+            if self.test and number and number == len(self.commands):
+                self.commands[-1] = replace(
+                    self.commands[-1], drew=_drew(self.commands[-1].text, cursor.pgresult)
+                )
+            return answer
 
         def all_executed(cursor: Any, query: Any, params_seq: Any, **keywords: Any) -> Any:
             every = list(params_seq)
@@ -149,6 +163,15 @@ class Recorder:
     def write(self) -> None:
         lines = [json.dumps(asdict(each), ensure_ascii=False) for each in self.commands]
         self.path.write_text("\n".join(lines), encoding="utf-8")
+
+
+def _drew(text: str, result: Any) -> Sequence[Any]:
+    """What an INSERT says of the number that it was given."""
+    found = _RETURNS.match(text)
+    if not found or not result or not result.ntuples or result.fformat(0):
+        return ()
+    number = result.get_value(0, 0) or b""
+    return (found["table"], found["column"], int(number)) if number.isdigit() else ()
 
 
 def read(path: Path) -> list[Command]:

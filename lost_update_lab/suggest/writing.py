@@ -16,6 +16,8 @@ _NEVER = re.compile(
     r"\s*(?:CREATE|DROP|ALTER)\s+DATABASE|.*\b(?:django_session|django_migrations)\b", re.IGNORECASE
 )
 POSTGRES, MARIADB = "postgres", "mariadb"
+#: a sequence gives the number again that it gave in the recorded test, in which others had drawn some before
+NUMBERED = "SELECT setval(pg_get_serial_sequence(%s, %s), %s, false)"
 _STANDARD = (
     "import datetime  # noqa: F401",
     "import os",
@@ -161,6 +163,8 @@ def _test(pair: Pair, django: bool) -> str:
         made += ["    race.setup(", "        lambda: sent("]
         for each in changes:
             text = each.text if each.server != "redis" else None
+            if each.drew:
+                made.append(f"            ({NUMBERED!r}, {tuple(each.drew)!r}),")
             made.append(f"            ({text!r}, {each.values}),")
         made += ["        )", "    )"]
     for name, operation in zip(names, (pair.first, pair.second), strict=True):

@@ -43,8 +43,9 @@ class Waiting:
 
 @pytest.fixture
 def server(explorer_urls: tuple[str, str]) -> Iterator[Slow]:
+    with psycopg.connect(explorer_urls[0]) as connection:
+        connection.execute(bank.SCHEMA)
     server = Slow(explorer_urls[0], bank.CONTENTS)
-    server.admin.execute(bank.SCHEMA)
     server.begin()
     yield server
     server.close()

@@ -99,6 +99,7 @@ def execute(world: World, task: Task, connection: Any, command: SqlCommand) -> S
     yield from pending.standing(world, task, op)
     server.changed |= not op.reads  # a counter moves on even if the insert is never committed
     status = session.status(driver, connection)
+    session.commits = status.commits and not status.inside
     _meets(task, server, session.who, status, op)
     if lasts(op.text) and not status.cut:  # it may get it at any time
         server.holds_now(connection, digest(session.holds, op.identity))

@@ -229,6 +229,13 @@ class MemoisedMariaDB(Kept, MemoisedServer):
         by = {task.session: task for task in waiting}
         return [by[who] for who in found]
 
+    def commits(self, task: Task) -> bool:
+        """What follows is not known here. Raises Unanswered."""
+        status = self.session(task.session)
+        if (task.op and task.op.alone) or (status.commits and not status.inside):
+            raise Unanswered
+        return False
+
     def end_sessions(self, sessions: Sequence[Who], cut: bool = False) -> None:
         for who in sessions:
             self.has_ended(who)

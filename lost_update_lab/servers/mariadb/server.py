@@ -239,6 +239,9 @@ class MariaDBServer(Kept, Plain):
         self.interrupt(connection)
         self.way.late(self.held.found, session_of(connection).who)
 
+    def commits(self, task: Task) -> bool:
+        return bool(task.op and task.op.alone) or session_of(task.session).commits
+
     def goes_on(self, connection: Any) -> None:
         self._waiting.pop(connection, None)
         self._free.discard(connection)

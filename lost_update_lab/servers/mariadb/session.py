@@ -80,6 +80,8 @@ class Session:
     alone: bool = False
     #: what its clock shows, in µs since the start of the schedule; None: the time of day
     told: int | None = None
+    #: its command was sent outside of a transaction
+    commits: bool = False
     #: a command was sent and its answer not read yet; `asks`: which command; `late`: what ended its wait
     busy: bool = False
     asks: str = ""

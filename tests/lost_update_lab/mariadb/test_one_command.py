@@ -155,3 +155,42 @@ def test_what_would_not_be_the_same_is_not_judged(
         trial(both(operation), setup=opened)
     assert told in str(mistake.value)
     assert remedy in str(mistake.value)
+
+
+# -- what a worker had sent that has crashed ---------------------------------------------------------------------------
+
+
+def leads() -> None:
+    """A leader writes over a connection of its own."""
+    one, other = (shop.connect(autocommit=True) for _ in range(2))
+    with one, other, one.cursor() as lock, other.cursor() as cursor:
+        lock.execute("SELECT GET_LOCK('leader', -1)")
+        cursor.execute("UPDATE shift SET paged = paged + 1 WHERE id = 1")
+        lock.execute("SELECT RELEASE_LOCK('leader')")
+
+
+def looks(*, sql: Any) -> bool:
+    """The next leader: what it has read is so until it resigns."""
+    with sql.cursor() as cursor:
+        cursor.execute("SELECT GET_LOCK('leader', -1)")
+        found = set()
+        for _ in range(2):
+            cursor.execute("SELECT paged FROM shift WHERE id = 1")
+            found.add(cursor.fetchone()[0])
+        cursor.execute("SELECT RELEASE_LOCK('leader')")
+    return len(found) == 1
+
+
+def has_the_row(*, sql: Any) -> None:
+    sql.begin()
+    with sql.cursor() as cursor:
+        cursor.execute("SELECT id FROM shift WHERE id = 1 FOR UPDATE")
+    sql.commit()
+
+
+@pytest.mark.parametrize(("crashes", "word"), [pytest.param(0, KEPT, marks=pytest.mark.deep), (1, VIOLATED)])
+def test_a_command_that_waits_goes_on_without_its_client(trial: Trial, crashes: int, word: str) -> None:
+    workers = [worker("Ann", leads), worker("Bob", looks), worker("Cid", has_the_row)]
+    steady = lambda ann, bob, cid: bob is not False  # noqa: E731
+    result = trial(workers, setup=two_shifts, invariant=steady, crashes=crashes, control=False)
+    assert (result.verdict, result.exhausted) == (word, True), str(result)

@@ -99,3 +99,23 @@ def test_a_pause_may_last_longer_than_a_lease_that_nobody_waits_for(
     result = trial(workers, setup=a_till, invariant=nothing_is_lost, pauses=1, control=False)
     assert (result.verdict, result.exhausted) == (verdict, True), str(result)
     assert trial(workers, setup=a_till, invariant=nothing_is_lost, control=False).kept
+
+
+STALE = "owner IS NULL OR deadline < now() - interval '{}'"
+CLAIM = f"UPDATE till SET owner = %s, deadline = now() WHERE {STALE} RETURNING money"
+
+
+def pay_if_stale(me: str, age: str) -> str:
+    """The row says when somebody was last heard of, and only the command how long that counts."""
+    with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as db:
+        if not (found := db.execute(CLAIM.format(age), [me]).fetchone()):
+            return "busy"
+        db.execute("UPDATE till SET money = %s", [found[0] + 1])
+    return "paid"
+
+
+@pytest.mark.parametrize(("age", "verdict"), [("30 s", "violated"), ("1 day", "kept")])
+def test_a_pause_may_last_longer_than_a_sign_of_life_counts(trial: Trial, age: str, verdict: str) -> None:
+    workers = [(pay_if_stale, "Ann", age), (pay_if_stale, "Bob", age)]
+    result = trial(workers, setup=a_till, invariant=nothing_is_lost, pauses=1, control=False)
+    assert (result.verdict, result.exhausted) == (verdict, True), str(result)

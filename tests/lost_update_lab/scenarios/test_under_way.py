@@ -279,3 +279,37 @@ def test_a_command_that_waits_goes_on_without_its_client(
     steady = lambda ann, bob, cid: bob is not False  # noqa: E731
     result = trial(workers, setup=opened(), invariant=steady, crashes=crashes, control=False)
     assert (result.verdict, result.exhausted) == (word, True), str(result)
+
+
+async def leads_by_asyncio() -> None:
+    """It writes two rows, in one command each."""
+    url = os.environ["DATABASE_URL"]
+    connecting = [psycopg.AsyncConnection.connect(url, autocommit=True) for _ in range(2)]
+    async with await connecting[0] as one, await connecting[1] as other:
+        await one.execute(LEADS)
+        await other.execute("UPDATE job SET beat = beat + 1 WHERE id = 1")
+        await other.execute("UPDATE job SET beat = beat + 1 WHERE id = 2")
+        await one.execute(RESIGNS)
+
+
+def looks_at(number: int, sql: Any) -> bool:
+    sql.execute(LEADS)
+    query = "SELECT beat FROM job WHERE id = %s"
+    found = {sql.execute(query, [number]).fetchone()[0] for _ in range(2)}
+    sql.execute(RESIGNS)
+    return len(found) == 1
+
+
+@pytest.mark.parametrize(("number", "word"), [pytest.param(1, VIOLATED, marks=pytest.mark.deep), (2, KEPT)])
+def test_a_coroutine_of_a_worker_that_has_crashed_sends_nothing_more(
+    trial: Trial, number: int, word: str
+) -> None:
+    """What it had sent is executed. Its code went on with the next command then."""
+    workers = [
+        worker("Ann", leads_by_asyncio),
+        worker("Bob", looks_at, number),
+        worker("Cid", in_one("SELECT id FROM job WHERE id = 1 FOR UPDATE")),
+    ]
+    steady = lambda ann, bob, cid: bob is not False  # noqa: E731
+    result = trial(workers, setup=opened(), invariant=steady, crashes=1, control=False)
+    assert (result.verdict, result.exhausted) == (word, True), str(result)

@@ -150,16 +150,8 @@ def on_aiomysql(text: str) -> str:
     return re.sub(r"\b(db\.(?:execute|fetchone)|link\.commit)\(", r"await \1(", text)
 
 
-@pytest.mark.deep
-@pytest.mark.parametrize("database", ["postgres", "mariadb", "aiomysql"])
-def test_a_test_suite_becomes_scenarios_of_what_is_broken(project: Path, database: str) -> None:
-    if database != "postgres":
-        if reason := mariadb.available():
-            pytest.skip(reason)
-        if database == "aiomysql":
-            pytest.importorskip("aiomysql")
-        for each in project.iterdir():
-            each.write_text({"mariadb": on_mariadb, "aiomysql": on_aiomysql}[database](each.read_text()))
+def suggested(project: Path) -> subprocess.CompletedProcess[str]:
+    """`lost-update-lab suggest --confirm --json` there, with servers of its own."""
     own = (
         "DATABASE_URL",
         "REDIS_URL",
@@ -170,7 +162,7 @@ def test_a_test_suite_becomes_scenarios_of_what_is_broken(project: Path, databas
     )
     clean = {name: value for name, value in os.environ.items() if name not in own}
     command = [sys.executable, "-m", "lost_update_lab.command.main", "suggest", "--confirm", "--json"]
-    done = subprocess.run(
+    return subprocess.run(
         command,
         cwd=project,
         env={**clean, "PYTHONPATH": str(ROOT)},
@@ -178,6 +170,19 @@ def test_a_test_suite_becomes_scenarios_of_what_is_broken(project: Path, databas
         text=True,
         check=False,
     )
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("database", ["postgres", "mariadb", "aiomysql"])
+def test_a_test_suite_becomes_scenarios_of_what_is_broken(project: Path, database: str) -> None:
+    if database != "postgres":
+        if reason := mariadb.available():
+            pytest.skip(reason)
+        if database == "aiomysql":
+            pytest.importorskip("aiomysql")
+        for each in project.iterdir():
+            each.write_text({"mariadb": on_mariadb, "aiomysql": on_aiomysql}[database](each.read_text()))
+    done = suggested(project)
     assert done.returncode == 1, done.stderr
     rows = json.loads(done.stdout)["pairs"]
     assert {row["pair"]: row["verdict"] for row in rows} == {
@@ -190,6 +195,45 @@ def test_a_test_suite_becomes_scenarios_of_what_is_broken(project: Path, databas
     source = (project / "test_races.py").read_text()
     assert source.count("\ndef test_") == 3
     assert "race.worker('redeem 2', lambda: shop.redeem(code='XMAS', customer=1))" in source
+
+
+ORDERS = """
+import os
+import psycopg
+
+def connect():
+    return psycopg.connect(os.environ["DATABASE_URL"])
+
+def pay(number):
+    with connect() as db:
+        (paid,) = db.execute("SELECT paid FROM invoice WHERE id = %s", [number]).fetchone()
+        db.execute("UPDATE invoice SET paid = %s WHERE id = %s", [paid + 1, number])
+"""
+NUMBERS = """
+import orders
+
+def test_pay():
+    with orders.connect() as db:
+        db.execute("DROP TABLE IF EXISTS line, invoice")
+        db.execute("CREATE TABLE invoice (id serial PRIMARY KEY, paid int)")
+        db.execute("CREATE TABLE line (invoice int REFERENCES invoice)")
+    with orders.connect() as db:
+        db.execute("SELECT nextval('invoice_id_seq')")  # another test has drawn it, and was rolled back
+        (number,) = db.execute('INSERT INTO invoice (paid) VALUES (0) RETURNING "invoice"."id"').fetchone()
+        db.execute("INSERT INTO line VALUES (%s)", [number])
+    orders.pay(number)
+"""
+
+
+def test_numbers_of_sequences_are_those_of_the_recorded_test(project: Path) -> None:
+    """The setup names them: the rows of other tables refer to them, and so do the operations' arguments."""
+    for name in ("shop.py", "test_shop.py"):
+        (project / name).unlink()
+    (project / "orders.py").write_text(ORDERS)
+    (project / "test_orders.py").write_text(NUMBERS)
+    done = suggested(project)
+    assert done.returncode == 1, done.stderr
+    assert [row["verdict"] for row in json.loads(done.stdout)["pairs"]] == ["violated"]
 
 
 def test_nothing_is_overwritten(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
