@@ -1,4 +1,4 @@
-"""counter: INCR, and whoever gets a number up to `permits` is inside. One attempt, no waiting.
+"""counter: INCR, and each worker that gets a number up to `permits` is inside. One attempt, no waiting.
 
     A: INCR lock → 1: inside, read 100
     B:                        INCR lock → 2: refused; the 2 stays

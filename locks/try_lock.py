@@ -58,7 +58,7 @@ class TryLock(Lock):
         "acquire-repeated": "SET NX refuses it what it has set itself: it waits for its own lease",
         "server-restart": "nothing tells the holder",
         "failover": "the replica has not got the key",
-        "fairness": "spinning: whoever asks first after the release gets it",
+        "fairness": "spinning: the first to ask after the release gets it",
     }
     not_applicable: ClassVar[dict[str, str]] = AS_PUBLISHED | NO_EXTENSION | NO_RENEWER | NO_FENCING
 

@@ -1,4 +1,4 @@
-"""try-lock-checked: `try-lock` whose unlock checks whose lock it is. Whoever was only busy gets an error from it.
+"""try-lock-checked: `try-lock` whose unlock checks whose lock it is. A worker that was only busy gets an error from it.
 
     A: SET lock a7f3 NX PX 10000 → OK
     B:                                SET … → nil, … for 5 s: "busy"
@@ -38,7 +38,7 @@ class TryLockChecked(TryLock):
         "acquire-repeated": "SET NX refuses it what it has set itself: it waits for its own lease",
         "server-restart": "nothing tells the holder",
         "failover": "the replica has not got the key",
-        "fairness": "spinning: whoever asks first after the release gets it",
+        "fairness": "spinning: the first to ask after the release gets it",
     }
     not_applicable: ClassVar[dict[str, str]] = AS_PUBLISHED | NO_EXTENSION | NO_RENEWER | NO_FENCING
 

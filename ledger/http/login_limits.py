@@ -3,7 +3,7 @@
     ten names, ten guesses each, from one address → the address is locked out, whatever name it tries next
 
 The second limit is the higher one: behind one address there may be an office. A login that succeeds clears what was
-counted under its own name only, so that whoever has an account cannot guess others' passwords for ever.
+counted under its own name only, so that the owner of an account cannot guess others' passwords for ever.
 """
 
 from __future__ import annotations

@@ -79,7 +79,7 @@ def _is_loopback(address: str) -> bool:
     try:
         return ip_address(address).is_loopback
     except ValueError:
-        return False  # a unix socket: whoever is at the other end may be a proxy
+        return False  # a unix socket: a proxy may be at the other end
 
 
 def _asked() -> tuple[int, int]:

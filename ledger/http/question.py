@@ -35,7 +35,7 @@ class Question(Generic[Answer]):
     def _run(self, future: Future[Answer]) -> None:
         try:
             answer = self._ask()
-        except Exception as error:  # noqa: BLE001  (whoever asked hears of it)
+        except Exception as error:  # noqa: BLE001  (the one that asked hears of it)
             future.set_exception(error)
         else:
             future.set_result(answer)

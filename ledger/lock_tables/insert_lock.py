@@ -1,4 +1,4 @@
-"""insert-lock: whoever inserts the row has the lock. Deleting the row gives it back.
+"""insert-lock: the one that inserts the row has the lock. Deleting the row gives it back.
 
     A: INSERT lock ('A1') → 1 row
     B:                  INSERT lock ('A1') → duplicate key … again every 50 ms

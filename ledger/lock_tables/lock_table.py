@@ -13,7 +13,7 @@
 
 Guarantees   mutual exclusion, as long as nobody dies.
 Breaks when  the holder crashes, or the reply to its COMMIT is lost: no deadline, so everyone waits for ever. A release
-             by name frees whoever's lock it is. The article itself names four problems (E8):
+             by name frees anybody's lock. The article itself names four problems (E8):
              1. Production forbids physical deletes. So the release here is an UPDATE; `insert-lock` deletes.
              2. Two callers that insert at once get a unique-key error, which serves as control flow. PostgreSQL aborts
                 the transaction on it, so each attempt needs a transaction, or a savepoint, of its own.

@@ -136,7 +136,7 @@ class Strategy(ABC):
     stores: ClassVar[tuple[str, ...]] = ("postgres", "mariadb")
 
     def __init_subclass__(cls, **keywords: Any) -> None:
-        """Who states claims of its own states them for every store: those of its parent for MariaDB are not its own."""
+        """A subclass with claims of its own does not inherit its parent's claims for MariaDB."""
         super().__init_subclass__(**keywords)
         if "withstands" in vars(cls) and "withstands_on_mariadb" not in vars(cls):
             cls.withstands_on_mariadb = None

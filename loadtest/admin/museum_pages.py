@@ -12,7 +12,7 @@ from loadtest.report.museum import cases
 
 
 class MuseumPages:
-    """What `TrialAdmin` adds besides: all cases, and the page of one. For whoever may enter the admin."""
+    """What `TrialAdmin` adds besides: all cases, and the page of one. For everybody who may enter the admin."""
 
     admin_site: Any
 

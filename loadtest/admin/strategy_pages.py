@@ -46,7 +46,7 @@ def _with_reason(result: Result) -> Result:
 
 
 class StrategyPages:
-    """What `TrialAdmin` adds besides: all strategies, and the page of one. For whoever may enter the admin."""
+    """What `TrialAdmin` adds besides: all strategies, and the page of one. For everybody who may enter the admin."""
 
     admin_site: Any
 

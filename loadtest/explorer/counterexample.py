@@ -60,6 +60,7 @@ def counterexample(name: str, found: Found, confirmed: int, gloss: Gloss) -> dic
         "confirmed": confirmed,
         "opening": opening,
         "steps": shown,
+        "trace": found.judgement.trace,
         "sentences": [
             *(step["sentence"] for step in folded(shown)),
             *map(gloss.sentence, found.judgement.sentences),

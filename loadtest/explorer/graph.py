@@ -2,7 +2,7 @@
 
 A search leaves out what cannot matter: it does not take a move of which it knows that it leads where it has been. Here
 nothing is left out, every move of every position is executed once, by the strategy's real code on real servers, and
-at each position the servers are looked at. So whoever walks here sees what was executed, and nothing else.
+at each position the servers are looked at. So a walk shows what was executed, and nothing else.
 
     search → decision (a state, by the search's own key) → a position; the transition that is taken → a move
 """
@@ -143,7 +143,7 @@ class Graphing(Search):
         return {**told, "entries": entries, "workers": dict(_workers(world))}
 
     def _owner(self, steps: Sequence[Step], row: tuple[str, str, str]) -> str:
-        """Who wrote what a key holds: whoever took it last by a plain command, or whose step first left this value."""
+        """Who wrote what a key holds: the last to take it by a plain command, else the one whose step left it."""
         last = steps[-1].worker if steps else ""
         found = self._writers.setdefault(row, last)
         return next((each.worker for each in reversed(steps) if takes(each) == row[1]), found)

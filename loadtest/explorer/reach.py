@@ -14,7 +14,7 @@ INSIDE = {
 #: the remedies where the explorer has none
 ONE_MACHINE = "--one-machine: workers are processes of one host then"
 BY_REAL_ONES = "`manage.py compare` and `manage.py faults` run it in real processes"
-NO_GATE = "no gate for {client} yet: the explorer has gates for redis-py, psycopg and PyMySQL"
+NO_GATE = "no gate for {client} yet: the explorer has gates for redis-py, psycopg, PyMySQL and aiomysql"
 HOW = "write one: docs/explorer.md, 'Other clients'"
 BY_FAULTS = "manage.py faults tries it; docs/explorer.md, 'ZooKeeper', says what a gate would have to do"
 

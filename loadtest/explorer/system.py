@@ -168,12 +168,13 @@ class LedgerSystem(Operations):
             return Judgement(str(verdict.word), (verdict.cause,))
         # a refusal at the same time is not why the law is broken
         laws = [each.sentence for each in verdict.breaches if each.word is not Word.REFUSED]
-        return Judgement(str(verdict.word), tuple(laws or (each.cause for each in verdict.doubts)))
+        told = tuple(laws or (each.cause for each in verdict.doubts))
+        return Judgement(str(verdict.word), told, "" if laws else _traced(_surprised(endings)))
 
     def _evidence(self, endings: Sequence[Ending], stuck: bool, books: Books) -> Evidence:
         self.acknowledged = max(self.acknowledged, books.acknowledged_operations)
         floors = {each.account: each.floor for each in self.turns.openings if each.floor is not None}
-        surprised = [e for e in endings if e.error is not None and not e.struck and not _expected(e.error)]
+        surprised = _surprised(endings)
         refused = [e.worker for e in endings if _gave_up(e.error) and not e.struck and not surprised]
         told = "; ".join(f"{e.worker} raised {_told(e.error)}" for e in surprised if e.error)
         return Evidence(
@@ -235,6 +236,20 @@ def _told(error: BaseException) -> str:
         else ""
     )
     return f"{type(error).__name__}: {error}{where}"
+
+
+def _surprised(endings: Sequence[Ending]) -> list[Ending]:
+    """The workers that ended with an error that is no answer, and that no fault explains."""
+    return [each for each in endings if each.error and not each.struck and not _expected(each.error)]
+
+
+def _traced(endings: Sequence[Ending]) -> str:
+    """The errors' tracebacks."""
+    return "\n".join(
+        f"{each.worker}:\n{''.join(trace_of(each.error).format())}{type(each.error).__name__}: {each.error}"
+        for each in endings
+        if each.error
+    )
 
 
 def _expected(error: BaseException) -> bool:

@@ -24,7 +24,7 @@ def play(request: HttpRequest) -> HttpResponse:
 @require_safe
 @cache_control(public=True, max_age=3600)
 def positions(request: HttpRequest, name: str) -> HttpResponse:
-    """The positions of one level: half a megabyte, so compressed for whoever takes it so."""
+    """The positions of one level: half a megabyte, so compressed for clients that accept that."""
     if name not in playable.LEVELS:
         raise Http404(f"no level {name}")
     if "gzip" not in request.headers.get("Accept-Encoding", ""):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.console import RenderableType
@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from loadtest.commandline.again import again
-from loadtest.findings.explored import HAZARD_OF
+from loadtest.findings.explored import HAZARD_OF, MISTAKE
 from loadtest.report.narrow import blank, filled, width_of
 from loadtest.report.terminal import STYLE, was_stopped
 from loadtest.verdict.claims import agrees, missing, undecided
@@ -31,14 +31,14 @@ SHORT = {
 
 
 #: short forms for the terminal
-ABBREVIATED = {"inconclusive": "?"}
+ABBREVIATED = {"inconclusive": LETTERS["inconclusive"]}
 
 
 TITLE = "Every schedule: claim × finding"
 SIGNS = {
     "!": "contradicts the claim",
-    "?": "inconclusive",
-    "·": "not touched",
+    LETTERS["inconclusive"]: "inconclusive",
+    LETTERS["not-run"]: "not touched",
     "–": "not tried",
     "decided": "every claim is decided; the other hazards were left at their first loss",
 }
@@ -135,6 +135,7 @@ def remarks(results: Iterable[Mapping[str, Any]]) -> list[str]:
         if example := result["counterexample"]:
             under = f" under {' and '.join(example['faults'])} together" if len(example["faults"]) > 1 else ""
             told.append(f"{name}: {result['verdict']}{under}; {how_again(example, result.get('gates', ()))}")
+        told += _raised(result)
         if result["agrees"] is False:
             broken = [hazard for hazard in result["under"] if breaks_claim(result, hazard)]
             broken = broken or [" and ".join(result["counterexample"]["faults"]) + " together"]
@@ -151,6 +152,21 @@ def remarks(results: Iterable[Mapping[str, Any]]) -> list[str]:
             f"Cut short, so a graver schedule may remain: {'; '.join(short)}. More time: --budget SECONDS."
         )
     return told
+
+
+def _raised(result: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what each `?` of a worker that raised an error stands for, and the error's traceback."""
+    seen = {""}
+    for hazards, example in result["counterexamples"].items():
+        trace = example.get("trace", "")  # a report of an earlier version has none
+        if not trace:
+            continue
+        if example != result["counterexample"]:
+            again = how_again(example, result.get("gates", ()))
+            yield f"{result['strategy']} under {hazards}: {example['sentences'][-1]}; {again}. Remedy: {MISTAKE}."
+        if trace not in seen:
+            yield "\n".join(f"    {line}" for line in trace.splitlines())
+        seen.add(trace)
 
 
 def _broken_under(result: Mapping[str, Any]) -> list[str]:

@@ -27,7 +27,7 @@ from loadtest.verdict.words import LETTERS
 
 TITLE = "What happens to the money"
 #: short forms of words
-SHORT = {"inconclusive": "?", "not-run": "·"}
+SHORT = {word: LETTERS[word] for word in ("inconclusive", "not-run")}
 #: characters of a heading's line and of the gap between cells of words, for wide and for narrow tables
 ROOMY, NARROW = (11, 2), (7, 1)
 #: characters of a cell with a letter, of the gap between such cells, and of the narrowest column of names

@@ -11,6 +11,7 @@ from typing import Any
 
 from ledger.models import Book, Entry
 from ledger.reconcile import Outcome
+from ledger.strategies import CONTROL
 from loadtest import workloads
 from loadtest.history.calls import Call, History
 from loadtest.soak.imports import Files
@@ -149,6 +150,6 @@ def as_json(case: SoakCase, result: Judgement) -> dict[str, Any]:
     data: dict[str, Any] = result.as_json()
     if not case.careful:
         data |= {"claimed": False, "agrees": result.word == Word.CREATED, "control": True}
-    elif result.case.strategy == "no-lock":
+    elif result.case.strategy == CONTROL:
         data |= {"agrees": result.word.breaks_the_law, "control": True}
     return data

@@ -8,12 +8,12 @@ from typing import Any
 MORE_TIME = "give it more time: --budget SECONDS"
 SHORTER = "shorter leases or polls, or a smaller --work"
 REPORT_IT = "a fault of the explorer: please report it, with the strategy"
-ON_ONE_HOST = "where workers are processes of one machine: manage.py explore --one-machine, compare, faults"
+ON_ONE_HOST = "if your workers run on one machine, use manage.py explore --one-machine, compare or faults"
 KEEPS_STATE = (
     "look for state in its module, or in a class: each worker is a process that has just begun, so make that state "
     "anew for each call of the lock"
 )
-SWALLOWS = "write `except Exception` there: what is no Exception is for whoever ends the thread"
+SWALLOWS = "write `except Exception` there: other BaseExceptions are how a thread is stopped"
 IN_THE_COMMAND = (
     "ask for the time in the command itself, and not inside of a function, a view or a DEFAULT. If a package does so, "
     "let the setup replace its function or view by one that does not ask (CREATE OR REPLACE), or its DEFAULT by a time "
@@ -27,12 +27,12 @@ WHAT_ELSE = (
 )
 ITS_OWN_THREADS = "let the worker start the threads that send for it, after its operation has begun"
 IT_COUNTS = (
-    "leave track_counts on, as it is by default: by its counts the explorer knows which tables to look at"
+    "leave track_counts on, as it is by default: the explorer uses its counters to find changed tables"
 )
 BY_PLAIN_TEXT = "explore with an address without TLS (redis://), and send short messages"
 ONE_BY_ONE = "send the commands of the procedure one by one"
 IN_A_TRANSACTION = "send both commands inside of one transaction"
-BY_A_LOOK = "look at the rows every now and then, which has to work too where a notification is missed"
+BY_A_LOOK = "poll the rows as well: a notification can be missed"
 BY_EXECUTE = "send these commands one by one, by execute()"
 THE_SERVERS = (
     "let it use the servers that it is handed; another one has to be given to the explorer, with a gate"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Collection, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from lost_update_lab.model.workers import State, Worker
@@ -95,10 +95,12 @@ def trace_of(error: BaseException) -> traceback.StackSummary:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """The verdict on one finished schedule: a word of its judge (SystemUnderTest.words) or UNBROKEN, and the proof."""
+    """The verdict on one finished schedule: a word of its judge (SystemUnderTest.words) or UNBROKEN, and the proof.
+    `trace`: where an error came from that proves nothing, as a Python traceback."""
 
     word: str
     sentences: tuple[str, ...] = ()
+    trace: str = field(default="", compare=False)
 
 
 class SystemUnderTest(Protocol):

@@ -95,13 +95,13 @@ def _works_at_all(opened: Opened, found: Sequence[Serial]) -> None:
             if isinstance(error, Mistake):
                 raise error
             raise Mistake(
-                f"{name} fails in every order, also when nobody else is there: {_told(error)}. Mend that first: as it "
-                "is, nothing of it is tried"
+                f"{name} fails in every order, even when it runs alone: {_told(error)}. Fix that first: nothing was "
+                "tried"
             ) from error
         if all(ending.waiting for ending in endings):
             raise Mistake(
-                f"{name} waits for ever, also when nobody else is there: nothing of it is tried. What it waits for has "
-                "to be there after the setup"
+                f"{name} waits for ever, even when it runs alone: nothing was tried. The setup must provide what it "
+                "waits for"
             )
 
 

@@ -11,8 +11,8 @@ the address is free. Password reset, invoices and refunds then reach whichever r
 
 A slug that is made unique by a loop (`post`, `post-2`, …) is the same bug: the loop looks, and looks in vain.
 
-Mended: a unique constraint decides. Who comes second gets IntegrityError, and is told what the form would have told;
-the loop for a slug takes the next one.
+Mended: a unique constraint decides. The second caller gets an IntegrityError, and sees the form's own message; the loop
+for a slug takes the next one.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ that share no row in their authors' minds.
     waits for the customer
                                          update the order: waits for shipping
 
-`of=("self",)` locks the order alone. Whoever writes it where the money is on the joined row has locked the wrong one.
+`of=("self",)` locks the order alone. Where the money is on the joined row, it locks the wrong one.
 
 Mended: `of=` names what is written, and nothing else.
 """

@@ -1,6 +1,6 @@
 """Violated: a counter drifts from what it counts, because each writer counts before the other has committed.
 
-The number of reviews stands beside the product, so that no page has to count. Whoever adds a review counts them anew
+The number of reviews stands beside the product, so that no page has to count. Each new review counts them anew
 and saves the number. Two reviews at once each count themselves only.
 
     Ann                                  Bob
@@ -13,7 +13,7 @@ and saves the number. Two reviews at once each count themselves only.
 
 In the second form the job that approves a review runs twice, and each run adds one: the counter runs ahead.
 
-Mended: `F() + 1` in the transaction of the insert, and only by whoever really changed something.
+Mended: `F() + 1` in the transaction of the insert, and only by the caller that really changed something.
 """
 
 from __future__ import annotations

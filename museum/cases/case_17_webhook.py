@@ -9,7 +9,7 @@ for open payments every minute. All of them read `pending`, and all of them act.
     paid; credit 50
                                          paid; credit 50
 
-Mended: the step from `pending` to `paid` is one conditional UPDATE. Whoever changes the row acts, all others do not.
+Mended: the step from `pending` to `paid` is one conditional UPDATE. Only the caller that changed the row acts.
 """
 
 from __future__ import annotations

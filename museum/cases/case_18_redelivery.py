@@ -12,7 +12,7 @@ s. This one takes 60 s: nobody is dead, the time is over, and the next worker ge
 
 No time-out is long enough: how long a worker may stand still has no bound.
 
-Mended: whoever takes the task again comes to the same. The provider gets an idempotency key, made of the task's id.
+Mended: running the task again has no further effect. The provider gets an idempotency key, made of the task's id.
 """
 
 from __future__ import annotations

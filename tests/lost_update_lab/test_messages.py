@@ -33,7 +33,7 @@ def woken(own: bank.Bank) -> Any:
 
 @contextmanager
 def handed_on(own: bank.Bank) -> Iterator[None]:
-    """The message is the lock: who hears `go` is inside. Whoever comes first needs none."""
+    """The message is the lock: who hears `go` is inside. The first one needs none."""
     with own.redis.pubsub(ignore_subscribe_messages=True) as messages:  # type: ignore[no-untyped-call]
         if not own.redis.set("lock", 1, nx=True):
             messages.subscribe("go")

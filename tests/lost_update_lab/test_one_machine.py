@@ -122,8 +122,8 @@ def of_a_link(bank: Bank) -> Iterator[None]:
 
 @contextmanager
 def of_a_process(bank: Bank) -> Iterator[None]:
-    """Whoever finds the file of a dead process takes it away, but not one without a number: its process may have died
-    before it wrote that."""
+    """Takes the file of a dead process away, but not one without a number: its process may have died before it wrote
+    that."""
     while True:
         try:
             file = os.open("x.lock", os.O_CREAT | os.O_EXCL | os.O_WRONLY)

@@ -149,7 +149,7 @@ def test_what_the_clock_shows(harness: Callable[..., Harness]) -> None:
 
 
 def waits(setting: str, work: float) -> Callable[[Bank, int], str]:
-    """Locks the row, and works; whoever has waited for too long gives up."""
+    """Locks the row, and works; a worker that has waited for too long gives up."""
 
     def deposit(bank: Bank, amount: int) -> str:
         try:

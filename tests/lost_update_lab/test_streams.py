@@ -52,7 +52,7 @@ def token(bank: Bank) -> Iterator[None]:
 
 
 def taken_over(bank: Bank) -> Any:
-    """Whoever finds the message pending for 5 s takes it over: a lease by the server's clock."""
+    """The one that finds the message pending for 5 s takes it over: a lease by the server's clock."""
     return _taken_over(bank, lambda me: _first(bank.redis.xautoclaim("lock", "all", me, 5000)[1]))
 
 

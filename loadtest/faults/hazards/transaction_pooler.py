@@ -1,6 +1,6 @@
 """transaction-pooler: the workers reach PostgreSQL through PgBouncer, which gives a session to each transaction.
 
-What a session holds beyond a transaction belongs to nobody: the next transaction on that session, whoever sends it,
+What a session holds beyond a transaction belongs to nobody: the next transaction on that session, of any client,
 finds it there. A session's advisory lock is granted again to the session that has it:
 
     victim  pg_advisory_lock (session 1) … SELECT → 100 ………………………………………… UPDATE 110 … unlock

@@ -21,7 +21,7 @@ from loadtest.commandline.arguments import typed, whole_number
 from loadtest.commandline.durations import length
 from loadtest.commandline.program import end_as_ctrl_c
 from loadtest.explorer.campaign import Campaign
-from loadtest.findings.explored import HAZARD_OF
+from loadtest.findings.explored import HAZARD_OF, MISTAKE
 from loadtest.findings.job import DECIDED, EXHAUSTED, Job
 from loadtest.report.console import console, show, tell
 from loadtest.report.explorer_table import not_kept, remarks, so_far, tables
@@ -169,6 +169,8 @@ class Command(BaseCommand):
                 self.stdout.write(diagram(example["steps"], example["opening"], width))
                 for sentence in example["sentences"]:
                     self.stdout.write(sentence)
+                if example["trace"]:
+                    self.stdout.write(f"{example['trace']}\nRemedy: {MISTAKE}.")
             self.stdout.write(answer.get("cause", ""))
             self.stdout.write(answer["verdict"])
         if not answer["reproduced"]:

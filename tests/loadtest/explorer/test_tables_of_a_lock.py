@@ -53,7 +53,7 @@ def row_in_another_form(name: str, sql: str) -> Iterator[None]:
 
 @contextmanager
 def row_with_a_late_table(name: str, sql: str) -> Iterator[None]:
-    """Whoever has to wait signs in a table of its own, and the third one goes in without the lock."""
+    """A worker that has to wait signs in a table of its own, and the third one goes in without the lock."""
     with connections[sql].cursor() as cursor:
         cursor.execute(TABLE)
         cursor.execute(INSERT + "NOTHING", [name])

@@ -108,7 +108,7 @@ def two_shifts() -> None:
     ids=["several rows", "SKIP LOCKED"],
 )
 def test_a_write_under_way_is_met(trial: Trial, first: Any, second: Any) -> None:
-    """One row is on call at any time; and the first one is free, whoever has looked at it."""
+    """One row is on call at any time; and the first one is free, although others have looked at it."""
     one = (lambda ann, bob: ann == 1, "not the first row, or none")
     result = trial([worker("Ann", first), worker("Bob", second)], setup=two_shifts, invariant=one)
     assert (result.verdict, result.exhausted) == (VIOLATED, True), str(result)

@@ -215,7 +215,7 @@ class Refused(Exception):
 
 
 async def one_refuses() -> str:
-    """The group cancels the booking. Whoever calls believes that nothing was booked."""
+    """The group cancels the booking. The caller believes that nothing was booked."""
 
     async def refuses() -> None:
         async with Redis.from_url(os.environ["REDIS_URL"]) as keys:

@@ -68,7 +68,7 @@ def test_a_rate_limiter_whose_expire_gets_lost_is_violated(trial: Trial) -> None
 
 
 def stolen_while_it_begins(redis: Any) -> str:
-    """Whoever finds the entry of one that has just begun takes its place."""
+    """A worker that finds the entry of one that has just begun takes its place."""
     if not redis.set("calls", "begins", nx=True, ex=60):
         if redis.get("calls") != b"begins":
             return "later"
