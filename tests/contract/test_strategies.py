@@ -1,8 +1,7 @@
 """Every strategy through the same cases, on each store where its code differs. There is no list to keep: a registered
 strategy is here.
 
-    contention   two callers in a race: a strategy that claims it keeps every posting. One that does not is seen to lose
-                 in tests/ledger/test_races.py, by a race of its own
+    contention   two callers in a race: a strategy that claims it keeps every posting, and one that does not loses money
     repeat       a key that comes twice is one posting
     crash        a caller dies between its read and its write: nothing of it is left; a strategy that claims it serves
                  the next one
@@ -12,6 +11,8 @@ The races are conducted by gates (tests/ledger/race): no sleep decides anything.
 """
 
 from __future__ import annotations
+
+from contextlib import suppress
 
 import pytest
 
@@ -68,6 +69,10 @@ def claiming(hazard: Hazard) -> list[tuple[str, str]]:
     return [(slug, store) for slug, store in RACED if hazard in find(slug).withstands]
 
 
+def not_claiming(hazard: Hazard) -> list[tuple[str, str]]:
+    return [(slug, store) for slug, store in RACED if hazard not in find(slug).withstands]
+
+
 def each(cells: list[tuple[str, str]]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize(
         ("slug", "store"), cells, ids=[f"{slug}-{store}" for slug, store in cells], indirect=["store"]
@@ -91,6 +96,41 @@ def test_a_claim_of_contention_keeps_the_balance(slug: str, store: str, second_f
             worker.finishes()
         assert race.balance() == 130
         assert race.kept()
+
+
+#: what others post while a caller stands still, and how far they get: the balance goes down; comes back to what it
+#: was; or the other one has read it, too
+MEANWHILE = [((-80,), "the end"), ((-80, +80), "the end"), ((-80,), "think")]
+#: the most places at which it is stopped
+PLACES = 20
+
+
+@each(not_claiming(Hazard.CONTENTION))
+def test_without_the_claim_money_is_lost(slug: str, store: str) -> None:
+    """A caller is stopped before its first command, before its second one, and so on, while others post."""
+    tried = (raced(slug, store, place, *others) for others in MEANWHILE for place in range(1, PLACES))
+    assert any(tried), f"{slug} does not claim contention, and no such race broke it: does it keep the money?"
+
+
+def raced(slug: str, store: str, place: int, meanwhile: tuple[int, ...], far: str) -> str:
+    """What was wrong with the books; "": nothing, or its code has no such place."""
+    with Race(slug, store=store, floor=0) as race:
+        stopped = race.worker("A", -80)
+        if any(stopped.tries(".") is not State.STOPPED for _ in range(place)):
+            return ""
+        others = [race.worker(f"B{number}", amount) for number, amount in enumerate(meanwhile)]
+        for other in others:
+            other.tries(far)
+        for worker in (stopped, *others):
+            worker.tries("the end")  # it may have to wait for another one
+        for worker in (stopped, *others):
+            with suppress(Exception):  # refused, or aborted by the database
+                worker.finishes()
+        return wrong(race, 0)
+
+
+def test_a_strategy_that_loses_nothing_is_found_out() -> None:
+    assert not any(raced("atomic-update", "postgres", place, (-80,), "think") for place in range(1, PLACES))
 
 
 def wrong(race: Race, floor: int | None) -> str:
