@@ -262,7 +262,7 @@ def _result(opened: Opened, finding: Finding, notes: list[str], cannot_tell: boo
     verdict = schedule.verdict if schedule else KEPT if searched.exhausted else INCONCLUSIVE
     verdict = KEPT if verdict == UNBROKEN else verdict
     cause, remedy = ("", "") if schedule else (searched.cause, searched.remedy)
-    if verdict == KEPT and not searched.several and not finding.replayed:
+    if verdict == KEPT and not (searched.overlapping or searched.several or finding.replayed):
         verdict, cause = INCONCLUSIVE, _never_overlapped(opened)
         remedy = TALK
     if verdict == KEPT and cannot_tell:

@@ -20,7 +20,7 @@ SCALED: dict[str, Any] = {"poll": 0.02, "look": 0.03, "confirm": 4.0, "pool_wait
 UNHURRIED = 30.0
 
 #: for cases in which a client waits: a pool so small that a lock that leaks always uses up its last connection
-FEW = {"pool_size": 3}
+FEW = {"pool_size": 2}
 
 
 @dataclass(frozen=True)

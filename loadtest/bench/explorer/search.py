@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from loadtest.bench.explorer.cases import Case
@@ -67,7 +68,7 @@ def harness_for(
     bounds = Bounds(workers=len(case.amounts), faults=0, patience=SECOND, budget=budget, **how)
     try:
         with Harness(system, servers, bounds) as harness:
-            harness.run(exactly(()), {})
+            harness.until_known(partial(harness.run, exactly(()), {}))
             yield harness
     finally:
         for server in servers:
