@@ -37,6 +37,7 @@ def frozen() -> Iterator[None]:
     tests.
     """
     _frozen.append(None)
+    gc.collect(1)  # connections that were lost a moment ago must not stay
     gc.freeze()
     try:
         yield
