@@ -216,7 +216,7 @@ def _replayed(harness: Harness, system: Operations, name: str) -> Finding:
         raise Mistake(f"{name!r} is no id of a schedule: {error}. One looks like v/3a2") from None
     except Diverged as error:
         raise Gone(
-            f"there is no schedule {name} here: {error}. The code has changed: explore again"
+            f"there is no schedule {name} here: {error}. The code or its bounds have changed: explore again"
         ) from None
     searched.schedules = 1
     return Finding(searched, None, schedule, time.perf_counter() - begun, replayed=True)
