@@ -8,21 +8,28 @@ import inspect
 import subprocess
 import sys
 import textwrap
+from collections.abc import Mapping
 from pathlib import Path
 
 from lost_update_lab.command.explore import bounds_of, explored, found
-from lost_update_lab.command.trust import PREFIX, trusted
+from lost_update_lab.command.trust import PREFIX, bank, trusted
 from lost_update_lab.scenarios.result import KEPT
-from lost_update_lab.subject.scenario import Mistake
+from lost_update_lab.subject.scenario import WORDS, Mistake
 
 REMEDY = "An id looks like shop.scenarios:voucher/v/3a2, or like test_voucher.py::test_a_voucher/v/3a2"
+#: the trial of a lock (trust.py), as a function that takes `race`
+ON_TRIAL = """
+def test_{title}(race):
+    bank(race, {lock})
+    race.explore(faults=1, control=False)
+"""
 
 
 def replay(given: argparse.Namespace) -> int:
     """Returns 0 if the same came again."""
     of, letter, schedule = parted(given.id)
     if given.as_test:
-        print(as_test(of, f"{letter}/{schedule}"))
+        print(as_test(of, f"{letter}/{schedule}", _given(given)))
         return 0
     if "::" in of:
         command = [sys.executable, "-m", "pytest", of, f"--race-replay={letter}/{schedule}", "-q", "-s"]
@@ -45,25 +52,44 @@ def parted(name: str) -> tuple[str, str, str]:
     return of, letter, schedule
 
 
-def as_test(of: str, schedule: str) -> str:
-    """The source of a pytest function that runs only this schedule."""
+def as_test(of: str, schedule: str, bounds: Mapping[str, float] | None = None) -> str:
+    """The source of a pytest function that runs only this schedule. `bounds`: those of the command line, by their names
+    as arguments of `race.replay`. They win over those of the scenario."""
+    lines, source = _written(of)
     title = "".join(c if c.isalnum() else "_" for c in schedule.partition("/")[2]) or "first"
-    if "::" not in of:
-        module, _, function = of.partition(":")
-        source = _source(inspect.getsource(found(of)), function)
-        lines = [f"from {module} import *  # noqa: F403  (what the scenario uses)", "", ""]
-    else:
-        path, _, function = of.partition("::")
-        source, lines = _source(Path(path).read_text(encoding="utf-8"), function.rpartition("::")[2]), []
     tree = ast.parse(source)
-    (replaying := _Replaying(schedule)).visit(tree)
+    (replaying := _Replaying(schedule, bounds or {})).visit(tree)
     (test,) = tree.body
     assert isinstance(test, ast.FunctionDef)
     if not replaying.found:
         race = test.args.args[0].arg if test.args.args else "race"
-        test.body += ast.parse(f"{race}.replay({schedule!r})").body
+        test.body += replaying.visit(ast.parse(f"{race}.explore()")).body
     test.name = f"{test.name if test.name.startswith('test_') else 'test_' + test.name}_in_the_order_{title}"
     return "\n".join([*lines, ast.unparse(ast.fix_missing_locations(tree)), ""])
+
+
+def _given(given: argparse.Namespace) -> dict[str, float]:
+    named = {name: getattr(given, name) for name in ("faults", "budget")}
+    words = {word: getattr(given, word) or None for word in WORDS}
+    return {name: value for name, value in {**named, **words}.items() if value is not None}
+
+
+def _written(of: str) -> tuple[list[str], str]:
+    """The imports of a test, and the source of the function that explores. Raises Mistake."""
+    if "::" in of:
+        path, _, function = of.partition("::")
+        return [], _source(Path(path).read_text(encoding="utf-8"), function.rpartition("::")[2])
+    name = of.removeprefix(PREFIX)
+    module, _, function = name.partition(":")
+    thing = found(name)
+    if name == of:
+        lines = [f"from {module} import *  # noqa: F403  (what the scenario uses)", "", ""]
+        return lines, _source(inspect.getsource(thing), function)
+    lines = [
+        f"from {bank.__module__} import {bank.__name__}",
+        f"from {module} import {function.partition('.')[0]}",
+    ]
+    return [*lines, "", ""], ON_TRIAL.format(title=function.replace(".", "_"), lock=function)
 
 
 def _source(text: str, function: str) -> str:
@@ -74,14 +100,19 @@ def _source(text: str, function: str) -> str:
 
 
 class _Replaying(ast.NodeTransformer):
-    """`race.explore(…)` → `race.replay(schedule, …)`."""
+    """`race.explore(…)` → `race.replay(schedule, …)`, within these bounds."""
 
-    def __init__(self, schedule: str) -> None:
-        self.schedule, self.found = schedule, False
+    def __init__(self, schedule: str, bounds: Mapping[str, float]) -> None:
+        self.schedule, self.bounds, self.found = schedule, bounds, False
+        faults = {"faults", *WORDS}
+        #: the arguments that give way: whoever bounds any faults bounds all of them
+        self.instead_of = faults | bounds.keys() if faults & bounds.keys() else bounds.keys()
 
     def visit_Call(self, node: ast.Call) -> ast.Call:
         self.generic_visit(node)
         if isinstance(node.func, ast.Attribute) and node.func.attr == "explore":
             node.func.attr, self.found = "replay", True
             node.args.insert(0, ast.Constant(self.schedule))
+            node.keywords = [each for each in node.keywords if each.arg not in self.instead_of]
+            node.keywords += [ast.keyword(name, ast.Constant(value)) for name, value in self.bounds.items()]
         return node

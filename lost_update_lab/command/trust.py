@@ -43,17 +43,18 @@ def trust(given: argparse.Namespace) -> list[Result]:
 def trusted(name: str, bounds: Mapping[str, Any], replay: str = "") -> list[Result]:
     """The lock `module:name` on trial, or only one schedule of it."""
     lock = found(name)
-    wants = _wants(name, lock)
-    bounds = {"budget": BUDGET, "faults": 1, "kinds": frozenset(Fault), **bounds, "waits_only": True}
+    bounds = {"budget": BUDGET, "faults": 1, "kinds": frozenset(Fault), **bounds}
     race = Race(name, again=again(f"{PREFIX}{name}", bounds), replay=replay, **bounds)
-    bank(race, lock, wants)
+    bank(race, lock)
     with suppress(NotKept):
         race.explore(control=False)
     return [replace(result, notes=(*result.notes, *_hazards(result))) for result in race.results]
 
 
-def bank(race: Race, lock: Any, wants: tuple[str, ...]) -> None:
+def bank(race: Race, lock: Any) -> None:
     """Two deposits on one account, each read, computed and written under the lock. Raises Mistake."""
+    wants = _wants(race.name, lock)
+    race.overrides["waits_only"] = True
     race.setup(_open)
     for name, amount in AMOUNTS.items():
         race.worker(name, _deposit(race.name, lock, wants), amount)

@@ -23,7 +23,6 @@ from lost_update_lab.runs.memory import changed
 from lost_update_lab.scenarios.carried import carried
 from lost_update_lab.scenarios.clients import Twins
 from lost_update_lab.scenarios.commits import Reader
-from lost_update_lab.scenarios.isolation import Isolated
 from lost_update_lab.scenarios.judging import Judge
 from lost_update_lab.scenarios.meanwhile import Meanwhile
 from lost_update_lab.scenarios.progress import Progress, Watched
@@ -104,8 +103,6 @@ class Opened:
             system.mariadb = next((each for each in servers if isinstance(each, MariaDBServer)), None)
             system.judge_by = self.judge
             gates = [*self.patches, twins.install, *more]
-            if self.scenario.isolation and not self.addresses.on_mariadb:
-                gates.append(Isolated(self.scenario.isolation).install)
             harness = stack.enter_context(Harness(system, servers, self.bounds, gates))
             harness.counted = self.judge.serial.counted if self.judge.serial else ()
             yield harness, system
@@ -216,7 +213,7 @@ def _replayed(harness: Harness, system: Operations, name: str) -> Finding:
         raise Mistake(f"{name!r} is no id of a schedule: {error}. One looks like v/3a2") from None
     except Diverged as error:
         raise Gone(
-            f"there is no schedule {name} here: {error}. The code has changed: explore again"
+            f"there is no schedule {name} here: {error}. The code or its bounds have changed: explore again"
         ) from None
     searched.schedules = 1
     return Finding(searched, None, schedule, time.perf_counter() - begun, replayed=True)

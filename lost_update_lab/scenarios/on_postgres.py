@@ -10,6 +10,7 @@ import psycopg
 
 from lost_update_lab.scenarios.commits import ObservedPostgres
 from lost_update_lab.scenarios.constraints import Constraint, of_postgres
+from lost_update_lab.scenarios.isolation import level_of
 from lost_update_lab.snapshot.catalogue import Table
 from lost_update_lab.snapshot.functions import Names
 from lost_update_lab.snapshot.postgres import CannotBeRestored, PostgresSnapshot
@@ -66,9 +67,11 @@ def constraints(
 
 
 def server(servers: Servers, of: Any, left_out: Names, level: str = "") -> ObservedPostgres:
-    """The engine's access to it. (How transactions begin at another level: isolation.py.)"""
+    """The engine's access to it. `level`: of transactions that do not ask for one."""
     sql = of.contents_sql(left_out)
-    return ObservedPostgres(servers.database, sql, besides=bool(left_out), counted=of.names)
+    found = ObservedPostgres(servers.database, sql, besides=bool(left_out), counted=of.names)
+    found.level = level_of(level) if level else None
+    return found
 
 
 __all__ = ["constraints", "left_as_found", "left_open", "mark", "prepared", "server", "tables"]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
 from lost_update_lab.scenarios.comparisons import parts_of
@@ -24,6 +25,7 @@ from lost_update_lab.subject.scenario import (
 )
 from lost_update_lab.subject.servers import Servers, choose
 
+INSTEAD = "{gone}. Every order was searched in its place, and none breaks anything: {bounds}"
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -154,9 +156,15 @@ class Race:
 
     def replay(self, schedule: str, **transitions: Any) -> Result:
         """Run only this schedule, by its id. Raises NotKept if it still breaks. If it no longer breaks anything, or no
-        longer exists in this code, every order has to be kept: as a test, this fails until the code is fixed."""
-        self._replay = schedule
-        with suppress(Gone):
+        longer exists within these bounds, every order has to be kept: as a test, this fails until the code is fixed. A
+        warning says that it no longer exists."""
+        self._replay, gone = schedule, ""
+        try:
             self.explore(**transitions)
+        except Gone as error:
+            gone = str(error)
         self._replay = ""
-        return self.explore(**transitions)
+        result = self.explore(**transitions)
+        if gone:
+            warnings.warn(INSTEAD.format(gone=gone, bounds=result.bounds), stacklevel=2)
+        return result

@@ -41,7 +41,7 @@ from lost_update_lab.runs.one_owner import only_owner
 from lost_update_lab.runs.place import Active, Here, here
 from lost_update_lab.runs.run import Run
 from lost_update_lab.schedule import pending
-from lost_update_lab.servers.postgres import limits
+from lost_update_lab.servers.postgres import levels, limits
 from lost_update_lab.servers.postgres.clock_words import sleeps, virtual
 from lost_update_lab.servers.postgres.server import NAME, PostgresServer
 from lost_update_lab.servers.postgres.transactions import USUAL
@@ -154,6 +154,7 @@ def _sent(
     known.explorer_who = task.worker.index, *name
     source = given.get("self")
     op = describe(kind, given, idle, server.timed)
+    levels.begins_at(connection, server.level, op.text)
     seconds = sleeps(text_of(given), given.get("params"))
     if op.timed or seconds is not None:
         server.shadow()

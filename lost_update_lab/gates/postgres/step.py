@@ -24,7 +24,7 @@ from lost_update_lab.model.memoised_server import Who
 from lost_update_lab.model.workers import Standing, Task
 from lost_update_lab.schedule import pending
 from lost_update_lab.schedule.world import World
-from lost_update_lab.servers.postgres import limits
+from lost_update_lab.servers.postgres import levels, limits
 from lost_update_lab.servers.postgres.limits import NONE, Limits
 from lost_update_lab.servers.postgres.locks import NEWS_WITHIN_MS, holds
 from lost_update_lab.servers.postgres.memoised import GOES_ON, Answer, MemoisedPostgres, Session
@@ -58,6 +58,9 @@ class SqlCommand:
             raise Unknown(task.worker.index)
         sessions[connection], connection.explorer_isolation = task, self.isolation
         connection.explorer_who = task.worker.index, *self.name
+        server = world.servers[NAME]
+        assert isinstance(server, PostgresServer)
+        levels.begins_at(connection, server.level, self.op.text)
         results: list[PGresult] = []
         steps = _noted(sent(connection.pgconn, self.send), results)
         if self.begins:

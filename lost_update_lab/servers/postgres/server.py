@@ -20,7 +20,7 @@ from lost_update_lab.servers.clock import Clock
 from lost_update_lab.servers.compound import Compound
 from lost_update_lab.servers.deadlines import Ends
 from lost_update_lab.servers.draws import Draws
-from lost_update_lab.servers.postgres import deadlines, limits
+from lost_update_lab.servers.postgres import deadlines, levels, limits
 from lost_update_lab.servers.postgres.bypass import BypassDetector
 from lost_update_lab.servers.postgres.locks import BLOCKERS, HELD, Line, array, edges, holds, in_circle, wrote
 from lost_update_lab.servers.postgres.memoised import Answers, MemoisedPostgres, asks_for_more
@@ -51,6 +51,8 @@ class PostgresServer(Plain):
     name = NAME
     lags, cancels = False, True
     virtual_by = "shadowed functions"
+    #: the isolation level of transactions that do not ask for one; None: what their sessions have
+    level: IsolationLevel | None = None
 
     def __init__(
         self, url: str, contents_sql: str, besides: bool = False, counted: Collection[str] = ()
@@ -75,7 +77,7 @@ class PostgresServer(Plain):
         self.timed = self._shadowed = self._has_times = False
         self.clock = Clock(decides=False)
         #: the isolation of a transaction that asks for none
-        self._usual = _level_of(self.admin)
+        self._usual = levels.default_of(self.admin)
         self._bypass = BypassDetector(self.admin)
         self._ask = self.changed = True
         self._blockers: dict[int, set[int]] = {}
@@ -199,10 +201,10 @@ class PostgresServer(Plain):
 
     def isolation(self, connection: psycopg.Connection[Any]) -> IsolationLevel | None:
         """That of its transactions. None: PostgreSQL's own."""
-        if connection.isolation_level or self._usual:
-            return connection.isolation_level or self._usual
+        if found := connection.isolation_level or self.level or self._usual:
+            return found
         options = connection.pgconn.options.lower() if not connection.closed else b""
-        return _level_of(connection) if b"isolation" in options else None
+        return levels.default_of(connection) if b"isolation" in options else None
 
     def writes_unseen(self, text: str) -> bool:
         """Might this command, which writes, change what the contents do not show?"""
@@ -322,6 +324,7 @@ class PostgresServer(Plain):
             connection.explorer_calls = connection.explorer_holds = connection.explorer_wrote = False
             connection.explorer_isolation = None
             limits.reset(connection)
+            levels.put_back(connection)
             driver.forget_counts(connection)
         self._proved()
         self._proving = True
@@ -357,17 +360,6 @@ def _goes_through(session: PGconn) -> bool:
         last = result.status
     idle = session.transaction_status == TransactionStatus.IDLE
     return idle and last in (ExecStatus.COMMAND_OK, ExecStatus.TUPLES_OK)
-
-
-def _level_of(connection: Any) -> IsolationLevel | None:
-    """The isolation that its session gives a transaction by itself. None: PostgreSQL's own."""
-    if not hasattr(connection, "explorer_level"):
-        found = connection.pgconn.exec_(b"SHOW default_transaction_isolation")  # it passes no gate
-        name = (found.get_value(0, 0) or b"").decode().upper().replace(" ", "_")
-        level = IsolationLevel[name] if name else None
-        connection.explorer_level = None if level in USUAL else level
-    level = connection.explorer_level
-    return level if isinstance(level, IsolationLevel) else None
 
 
 def _who(tasks: Sequence[Task]) -> tuple[Who, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import psycopg
@@ -11,6 +12,7 @@ import pytest
 
 from lost_update_lab.command.main import main, parser
 from lost_update_lab.command.replay import as_test
+from lost_update_lab.scenarios.race import NotKept, Race
 from tests.contracts import CONTRACTS, lost, options
 from tests.lost_update_lab.command import trials
 
@@ -120,6 +122,40 @@ def test_a_schedule_as_a_test() -> None:
     assert "def test_voucher_locked_in_the_order_3a(race" in made
     assert "race.replay('v/3a', crashes=1)" in made
     assert "race.replay('v/3a')" in as_test(f"{HERE}:voucher", "v/3a")
+
+
+@pytest.mark.parametrize(
+    ("command", "prefix", "of", "bounds"),
+    [
+        ("explore", "", "voucher_in_two_commits", ["--crashes", "1"]),
+        ("explore", "", "voucher_in_two_commits", ["--faults", "1", "--budget", "30"]),
+        ("trust", "trust:", "get_then_set", []),
+        pytest.param("trust", "trust:", "leased", ["--pauses", "1"], marks=pytest.mark.deep),
+    ],
+)
+def test_a_schedule_as_a_test_breaks_in_that_order(
+    command: str, prefix: str, of: str, bounds: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([command, f"{HERE}:{of}", *bounds, "--json"]) == 1
+    (found,) = json.loads(capsys.readouterr().out)["results"]
+    assert main(["replay", f"{prefix}{HERE}:{of}/{found['id']}", *bounds, "--as-test"]) == 0
+    pasted: dict[str, Any] = {}
+    exec(capsys.readouterr().out, pasted)
+    (test,) = (each for name, each in pasted.items() if name.startswith(f"test_{of}_in_the_order_"))
+    with pytest.raises(NotKept) as broken:
+        test(race := Race("pasted"))
+    assert len(race.results) == 1
+    again = broken.value.result
+    assert again.replayed
+    assert (again.verdict, again.id) == (found["verdict"], found["id"])
+
+
+def test_the_bounds_of_the_command_line_win_in_a_test() -> None:
+    made = as_test(f"{HERE}:voucher_locked", "v/3a", {"pauses": 2, "budget": 5.0})
+    assert "race.replay('v/3a', pauses=2, budget=5.0)" in made
+    assert "race.replay('v/3a', crashes=1, budget=5.0)" in as_test(
+        f"{HERE}:voucher_locked", "v/3a", {"budget": 5.0}
+    )
 
 
 SHOP_TESTS = """

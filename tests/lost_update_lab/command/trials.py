@@ -9,10 +9,11 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
+import psycopg
 from redis.asyncio import Redis
 
 from lost_update_lab.scenarios.race import Race
-from tests.lost_update_lab.scenarios.shop import one_voucher, redeem, redeem_locked
+from tests.lost_update_lab.scenarios.shop import one_voucher, redeem, redeem_locked, redemptions
 
 
 def voucher(race: Race) -> None:
@@ -26,6 +27,24 @@ def voucher_locked(race: Race) -> None:
     race.worker("Ann", redeem_locked, "XMAS", customer=1)
     race.worker("Bob", redeem_locked, "XMAS", customer=2)
     race.explore(crashes=1)
+
+
+def redeem_in_two_commits(sql: Any) -> None:
+    sql.execute("UPDATE voucher SET uses = uses - 1")
+    sql.execute("INSERT INTO redemption (code, customer) VALUES ('XMAS', 1)")
+
+
+def uses() -> int:
+    with psycopg.connect(os.environ["DATABASE_URL"]) as connection:
+        return connection.execute("SELECT sum(uses) FROM voucher").fetchone()[0]  # type: ignore[index]
+
+
+def voucher_in_two_commits(race: Race) -> None:
+    """Only a crash breaks it."""
+    race.setup(one_voucher)
+    race.worker("Ann", redeem_in_two_commits)
+    race.worker("Bob", redeem_in_two_commits)
+    race.invariant(lambda: uses() + redemptions() == 1, "a use is gone, and nobody has redeemed it")
 
 
 @contextmanager

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import psycopg
 import pytest
 
-from lost_update_lab import Mistake, explore
+from lost_update_lab import Mistake, explore, worker
 from lost_update_lab.scenarios.isolation import LEVELS
 from lost_update_lab.scenarios.reports import junit, markdown
-from tests.lost_update_lab.scenarios.shop import one_voucher, redeem, redeem_locked
+from tests.lost_update_lab.scenarios.shop import READ, one_voucher, redeem, redeem_locked
 from tests.lost_update_lab.scenarios.test_explore import both
 
 
@@ -55,6 +57,59 @@ def test_isolation_levels(servers: dict[str, Any]) -> None:
         "serializable": "refused",
     }
     assert "SerializationFailure" in found.parts[2].sentence
+
+
+async def redeem_async(code: str, customer: int) -> str:
+    async with await psycopg.AsyncConnection.connect(os.environ["DATABASE_URL"]) as db:
+        row = await (await db.execute(READ, [code])).fetchone()
+        assert row
+        if row[0] < 1:
+            return "too late"
+        await db.execute("UPDATE voucher SET uses = %s WHERE code = %s", [row[0] - 1, code])
+        await db.execute("INSERT INTO redemption (code, customer) VALUES (%s, %s)", [code, customer])
+    return "redeemed"
+
+
+def redeem_by_text(code: str, customer: int, sql: Any, begin: Sequence[str] = ("BEGIN",)) -> str:
+    for text in begin:
+        sql.execute(text)
+    row = sql.execute(READ, [code]).fetchone()
+    if row[0] > 0:
+        sql.execute("UPDATE voucher SET uses = %s WHERE code = %s", [row[0] - 1, code])
+        sql.execute("INSERT INTO redemption (code, customer) VALUES (%s, %s)", [code, customer])
+    sql.execute("COMMIT")
+    return "redeemed" if row[0] > 0 else "too late"
+
+
+def redeem_anew(code: str, customer: int, sql: Any) -> str:
+    """As behind a pool that discards what a session was told."""
+    return redeem_by_text(code, customer, sql, ["DISCARD ALL", "BEGIN"])
+
+
+@pytest.mark.parametrize("operation", [redeem_async, redeem_by_text, redeem_anew])
+def test_isolation_levels_whoever_sends_begin(servers: dict[str, Any], operation: Any) -> None:
+    found = explore(both(operation), isolation=LEVELS, **servers)
+    assert [each.verdict for each in found.parts] == ["violated", "refused", "refused"]
+    assert "SerializationFailure" in found.parts[2].sentence
+
+
+def test_a_transaction_that_asks_for_a_level_has_that_one(servers: dict[str, Any]) -> None:
+    def asks(code: str, customer: int, sql: Any) -> str:
+        return redeem_by_text(code, customer, sql, ["BEGIN ISOLATION LEVEL READ COMMITTED"])
+
+    assert explore(both(asks), isolation="serializable", **servers).verdict == "violated"
+
+
+def test_a_session_that_was_there_before_gets_its_level_back(servers: dict[str, Any]) -> None:
+    with psycopg.connect(servers["database"], autocommit=True) as mine:
+
+        def through_it(code: str, customer: int) -> str:
+            return redeem_by_text(code, customer, mine)
+
+        workers = [worker("Ann", through_it, "XMAS", 1), worker("Bob", redeem, "XMAS", 2)]
+        found = explore(workers, isolation="serializable", **servers)
+        assert found.verdict == "refused"
+        assert mine.execute("SHOW default_transaction_isolation").fetchone() == ("read committed",)
 
 
 @pytest.mark.parametrize("retry", [psycopg.errors.SerializationFailure, lambda call: _twice(call)])
