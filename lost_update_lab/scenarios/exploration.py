@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import zip_longest
+from math import inf
 from typing import Any, cast
 
 from lost_update_lab.gates import process_memory
@@ -160,6 +161,8 @@ def search(
     search is. Raises Mistake."""
     while True:
         with opened.harness() as (harness, system):
+            if replay:
+                harness.until = inf  # somebody may look at it in a debugger
             with _no_breakpoints():
                 if not _looked_at(opened, harness, system, examine):
                     continue

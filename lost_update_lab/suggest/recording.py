@@ -16,6 +16,7 @@ from types import FrameType
 from typing import Any
 
 import psycopg
+from redis.asyncio.connection import AbstractConnection as AsyncConnection
 from redis.connection import AbstractConnection
 
 from lost_update_lab.gates.patch import Patches
@@ -68,7 +69,9 @@ class Recorder:
 
     def install(self, patches: Patches) -> None:
         self._psycopg(patches)
-        self._redis(patches)
+        self._psycopg_of_asyncio(patches)
+        self._redis(patches, AbstractConnection)
+        self._redis(patches, AsyncConnection)
         if find_spec("pymysql"):
             from pymysql.cursors import Cursor
 
@@ -79,17 +82,31 @@ class Recorder:
             self._mariadb(patches, AsyncCursor)
 
     def _psycopg(self, patches: Patches) -> None:
-        execute, many = psycopg.Cursor.execute, psycopg.Cursor.executemany
+        execute = psycopg.Cursor.execute
 
         def executed(cursor: Any, query: Any, params: Any = None, **keywords: Any) -> Any:
-            self.sql("postgres", cursor, query, params)
-            number = len(self.commands)
+            number = self.sql("postgres", cursor, query, params)
             answer = execute(cursor, query, params, **keywords)
-            if self.test and number and number == len(self.commands):
-                self.commands[-1] = replace(
-                    self.commands[-1], drew=_drew(self.commands[-1].text, cursor.pgresult)
-                )
+            self._note_drawn(number, cursor)
             return answer
+
+        patches.method(psycopg.Cursor, "execute", executed)
+        self._many(patches, psycopg.Cursor)
+
+    def _psycopg_of_asyncio(self, patches: Patches) -> None:
+        execute = psycopg.AsyncCursor.execute
+
+        async def executed(cursor: Any, query: Any, params: Any = None, **keywords: Any) -> Any:
+            number = self.sql("postgres", cursor, query, params)
+            answer = await execute(cursor, query, params, **keywords)
+            self._note_drawn(number, cursor)
+            return answer
+
+        patches.method(psycopg.AsyncCursor, "execute", executed)
+        self._many(patches, psycopg.AsyncCursor)
+
+    def _many(self, patches: Patches, cursor_of: Any) -> None:
+        many = cursor_of.executemany
 
         def all_executed(cursor: Any, query: Any, params_seq: Any, **keywords: Any) -> Any:
             every = list(params_seq)
@@ -97,12 +114,19 @@ class Recorder:
                 self.sql("postgres", cursor, query, params)
             return many(cursor, query, every, **keywords)
 
-        patches.method(psycopg.Cursor, "execute", executed)
-        patches.method(psycopg.Cursor, "executemany", all_executed)
+        patches.method(cursor_of, "executemany", all_executed)
 
-    def _redis(self, patches: Patches) -> None:
-        send: Any = AbstractConnection.send_command
-        pack_all: Any = AbstractConnection.pack_commands
+    def _note_drawn(self, number: int, cursor: Any) -> None:
+        """The command with this number has its answer. 0: it is not recorded. With coroutines, it need not be the
+        last."""
+        if self.test and number:
+            command = self.commands[number - 1]
+            self.commands[number - 1] = replace(command, drew=_drew(command.text, cursor.pgresult))
+
+    def _redis(self, patches: Patches, connection_of: Any) -> None:
+        """Those of asyncio return coroutines, which are awaited by the client."""
+        send: Any = connection_of.send_command
+        pack_all: Any = connection_of.pack_commands
 
         def sent(connection: Any, *words: Any, **keywords: Any) -> Any:
             self.redis(words)
@@ -114,8 +138,8 @@ class Recorder:
                 self.redis(words)
             return pack_all(connection, every)
 
-        patches.method(AbstractConnection, "send_command", sent)
-        patches.method(AbstractConnection, "pack_commands", all_packed)
+        patches.method(connection_of, "send_command", sent)
+        patches.method(connection_of, "pack_commands", all_packed)
 
     def _mariadb(self, patches: Patches, cursor_of: Any) -> None:
         """Its executemany() calls execute()."""
@@ -127,10 +151,12 @@ class Recorder:
 
         patches.method(cursor_of, "execute", executed)
 
-    def sql(self, server: str, cursor: Any, query: Any, params: Any) -> None:
+    def sql(self, server: str, cursor: Any, query: Any, params: Any) -> int:
+        """Returns the number of the command; 0: no test is running."""
         text = query.as_string(cursor) if hasattr(query, "as_string") else query
         text = text.decode(errors="replace") if isinstance(text, bytes | bytearray) else str(text)
         self._add(server, " ".join(text.split()), written(params))
+        return len(self.commands) if self.test else 0
 
     def redis(self, words: Any) -> None:
         told = [word.decode(errors="replace") if isinstance(word, bytes) else str(word) for word in words]

@@ -158,6 +158,14 @@ def test_the_bounds_of_the_command_line_win_in_a_test() -> None:
     )
 
 
+def test_a_replay_has_no_budget(capsys: pytest.CaptureFixture[str]) -> None:
+    """It may take as long as somebody stands at a breakpoint; a search has ended by then."""
+    short = ["--budget", "0.001"]
+    assert main(["explore", f"{HERE}:voucher", *short]) > 1
+    assert "the budget of 0.001 s ended" in "".join(capsys.readouterr())
+    assert main(["replay", f"{HERE}:voucher/v/3a", *short]) == 0
+
+
 SHOP_TESTS = """
 from tests.lost_update_lab.scenarios.shop import one_voucher, redeem_locked
 import os, psycopg

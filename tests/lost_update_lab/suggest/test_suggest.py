@@ -150,6 +150,21 @@ def on_aiomysql(text: str) -> str:
     return re.sub(r"\b(db\.(?:execute|fetchone)|link\.commit)\(", r"await \1(", text)
 
 
+def on_asyncio(text: str) -> str:
+    """The same through psycopg's AsyncConnection and redis.asyncio; the tests themselves use the others."""
+    if "def redeem" not in text:
+        text = text.replace("shop.connect()", "psycopg.connect(os.environ['DATABASE_URL'])")
+        text = text.replace("import shop", "import asyncio, psycopg, shop")
+        return re.sub(r"(shop\.(?:re|se)\w+\(.*\))", r"asyncio.run(\1)", text)
+    text = text.replace("import redis\n", "from redis import asyncio as redis\n")
+    text = text.replace("psycopg.connect", "await psycopg.AsyncConnection.connect")
+    text = text.replace("with connect()", "with await connect()")
+    text = re.sub(r"\b(def|with) ", r"async \1 ", text)
+    text = re.sub(r"\b(db\.execute\(.*\))(?=\.fetchone)", r"(await \1)", text)
+    text = text.replace("= (await", "= await (await")
+    return re.sub(r"(?<!await )\b(db\.execute|keys\.[gs]et)\(", r"await \1(", text)
+
+
 def suggested(project: Path) -> subprocess.CompletedProcess[str]:
     """`lost-update-lab suggest --confirm --json` there, with servers of its own."""
     own = (
@@ -173,15 +188,15 @@ def suggested(project: Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("database", ["postgres", "mariadb", "aiomysql"])
+@pytest.mark.parametrize("database", ["postgres", "asyncio", "mariadb", "aiomysql"])
 def test_a_test_suite_becomes_scenarios_of_what_is_broken(project: Path, database: str) -> None:
-    if database != "postgres":
-        if reason := mariadb.available():
-            pytest.skip(reason)
-        if database == "aiomysql":
-            pytest.importorskip("aiomysql")
-        for each in project.iterdir():
-            each.write_text({"mariadb": on_mariadb, "aiomysql": on_aiomysql}[database](each.read_text()))
+    if database in ("mariadb", "aiomysql") and (reason := mariadb.available()):
+        pytest.skip(reason)
+    if database == "aiomysql":
+        pytest.importorskip("aiomysql")
+    through = {"asyncio": on_asyncio, "mariadb": on_mariadb, "aiomysql": on_aiomysql}.get(database, str)
+    for each in project.iterdir():
+        each.write_text(through(each.read_text()))
     done = suggested(project)
     assert done.returncode == 1, done.stderr
     rows = json.loads(done.stdout)["pairs"]
