@@ -70,7 +70,9 @@ def own_table(explorer_urls: tuple[str, str]) -> Iterator[None]:
 def in_a_table(own: bank.Bank) -> Any:
     @contextmanager
     def lock() -> Iterator[None]:
-        if not own.sql.execute("INSERT INTO own_locks (name) VALUES ('lock') ON CONFLICT DO NOTHING").rowcount:
+        if not own.sql.execute(
+            "INSERT INTO own_locks (name) VALUES ('lock') ON CONFLICT DO NOTHING"
+        ).rowcount:
             raise bank.GaveUp
         yield
         own.sql.execute("DELETE FROM own_locks")
