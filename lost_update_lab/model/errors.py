@@ -33,6 +33,7 @@ BY_PLAIN_TEXT = "explore with an address without TLS (redis://), and send short 
 ONE_BY_ONE = "send the commands of the procedure one by one"
 IN_A_TRANSACTION = "send both commands inside of one transaction"
 BY_A_LOOK = "poll the rows as well: a notification can be missed"
+IN_THE_SETUP = "make it in the setup, before any worker begins"
 BY_EXECUTE = "send these commands one by one, by execute()"
 THE_SERVERS = (
     "let it use the servers that it is handed; another one has to be given to the explorer, with a gate"

@@ -64,6 +64,7 @@ def holds(invariant: Invariant, *results: object) -> bool:
 class ObservedPostgres(PostgresServer):
     """A PostgreSQL that has the reader ask at every commit."""
 
+    makes_tables = False  # what is put back is what the setup has made
     reader: Reader | None = None
     _broken = b""
 

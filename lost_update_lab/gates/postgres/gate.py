@@ -12,6 +12,7 @@ from psycopg.pq import TransactionStatus
 
 from lost_update_lab.adapters import psycopg as driver
 from lost_update_lab.gates.patch import Patches
+from lost_update_lab.gates.postgres import ddl
 from lost_update_lab.gates.postgres.connections import connect
 from lost_update_lab.gates.postgres.describe import (
     NO_CLOCK,
@@ -92,7 +93,12 @@ def waiting(place: Here, connection: Any, gen: Any) -> Standing:
         return _unwind(place.task, server, connection, gen, name)
     given = driver.given_to(gen)
     kind = driver.kind_of(gen, given)
-    if error := beyond(kind, given, server.timed) or _inside(server, given) or _begins_to_ask(server, given):
+    if error := (
+        beyond(kind, given, server.timed)
+        or ddl.beyond(server, text_of(given))
+        or _inside(server, given)
+        or _begins_to_ask(server, given)
+    ):
         place.run.error = error
         gen.close()
         raise psycopg.NotSupportedError(str(error))

@@ -53,6 +53,8 @@ class PostgresServer(Plain):
     virtual_by = "shadowed functions"
     #: the isolation level of transactions that do not ask for one; None: what their sessions have
     level: IsolationLevel | None = None
+    #: operations may make tables: whoever explores them knows what becomes of these (loadtest/explorer/explore.py)
+    makes_tables = True
 
     def __init__(
         self, url: str, contents_sql: str, besides: bool = False, counted: Collection[str] = ()
@@ -67,6 +69,7 @@ class PostgresServer(Plain):
             b"counting": COUNTING,
             b"called": CALLED,
         }
+        questions |= {b"has_table": "SELECT to_regclass($1)"}
         questions |= {b"look_at_all": LOOK_AT_ALL} if counted else {}
         for name, query in questions.items():
             if message := self.admin.pgconn.prepare(name, query.encode()).error_message:
@@ -150,6 +153,10 @@ class PostgresServer(Plain):
     def clock_inside(self, text: str, timed: bool) -> str:
         """A function, a view or a column in this command that goes by the server's own clock. "": none."""
         return self._hidden.clock_in(text, timed)
+
+    def has_table(self, name: str) -> bool:
+        """Is there such a table, which is no temporary one?"""
+        return bool(self.ask(b"has_table", name.encode())[0][0])
 
     # -- its clock ----------------------------------------------------------------------------------------------
 

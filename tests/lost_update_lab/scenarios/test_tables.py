@@ -1,0 +1,66 @@
+"""Operations that make, alter or drop tables are not judged: what they leave would be found by the next schedule."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+import psycopg
+import pytest
+
+from lost_update_lab import Result
+from lost_update_lab.subject.scenario import Mistake
+from tests.lost_update_lab.scenarios.shop import one_voucher
+
+Trial = Callable[..., Result]
+TAKE = "UPDATE voucher SET uses = uses - 1"
+
+
+def sends(*commands: str) -> Callable[[], None]:
+    def operation() -> None:
+        with psycopg.connect(os.environ["DATABASE_URL"]) as connection:
+            for command in commands:
+                connection.execute(command)
+
+    return operation
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "CREATE TABLE IF NOT EXISTS newer (id int)",  # PostgreSQL refuses one of two: a unique index of its catalogue
+        "CREATE TABLE newer (id int)",
+        "/* anew */ create unlogged table newer (id int)",
+        "SELECT * INTO newer FROM voucher",
+        "ALTER TABLE voucher ADD COLUMN IF NOT EXISTS more int DEFAULT 0",
+        "ALTER TABLE ONLY voucher ADD COLUMN IF NOT EXISTS more int DEFAULT 0",
+        "DROP TABLE IF EXISTS none, redemption",
+        "UPDATE voucher SET uses = 1; CREATE TABLE IF NOT EXISTS newer (id int)",
+        "DO $$ BEGIN CREATE TABLE IF NOT EXISTS newer (id int); END $$",
+        "CREATE INDEX ON voucher (uses)",
+        "CREATE OR REPLACE FUNCTION seven() RETURNS int LANGUAGE sql AS 'SELECT 7'",
+    ],
+)
+def test_it_was_kept_or_said_to_fail(trial: Trial, command: str) -> None:
+    with pytest.raises(Mistake, match="puts rows back, and no tables") as mistake:
+        trial([sends(command), sends(command)], setup=one_voucher)
+    assert "make it in the setup" in str(mistake.value)
+
+
+@pytest.mark.parametrize(
+    "commands",
+    [
+        ["CREATE TABLE IF NOT EXISTS voucher (code text)"],  # the setup has made it
+        ["CREATE TEMP TABLE mine (id int) ON COMMIT DROP", "INSERT INTO mine VALUES (1)"],
+        [
+            "CREATE TEMPORARY TABLE mine (id int)",
+            "CREATE INDEX ON mine (id)",
+            "ALTER TABLE mine ADD b int",
+            "DROP TABLE mine",
+        ],
+        ["SELECT 'text INTO a; CREATE TABLE'"],
+    ],
+)
+def test_what_makes_nothing_that_another_session_sees(trial: Trial, commands: list[str]) -> None:
+    result = trial([sends(*commands, TAKE), sends(*commands, TAKE)], setup=one_voucher, control=False)
+    assert (result.verdict, result.exhausted) == ("kept", True)
