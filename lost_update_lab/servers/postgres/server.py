@@ -8,11 +8,12 @@ from typing import Any
 
 import psycopg
 from psycopg import IsolationLevel
-from psycopg.pq import ExecStatus, TransactionStatus
+from psycopg.pq import DiagnosticField, ExecStatus, TransactionStatus
 from psycopg.pq.abc import PGconn
 
 from lost_update_lab.adapters import psycopg as driver
 from lost_update_lab.model.commands import ENDS, Op
+from lost_update_lab.model.errors import Broken
 from lost_update_lab.model.memoised_server import Who
 from lost_update_lab.model.server_defaults import Plain
 from lost_update_lab.model.workers import Task
@@ -39,6 +40,10 @@ from lost_update_lab.snapshot.written import LOOK_AT_ALL, publish
 
 NAME = "postgres"
 _TABLES = re.compile(r"\s*(?:CREATE|ALTER|DROP|DO|CALL)\b", re.IGNORECASE)
+LOCKED = "the explorer cannot look at a table that a worker has locked as a whole (LOCK TABLE, TRUNCATE)"
+BY_ROWS = "lock a row; or let others read: LOCK TABLE … IN EXCLUSIVE MODE, DELETE instead of TRUNCATE"
+#: how long a look may wait for such a lock. No worker goes on meanwhile, so it waits in vain
+LOOKS_WITHIN = "SET lock_timeout = '2s'"
 #: one version of the contents: the part that makes a state, all of them, and the times that may be yet to come
 Look = tuple[bytes, bytes, Ends]
 
@@ -61,6 +66,7 @@ class PostgresServer(Plain):
     ) -> None:
         self._columns, self._counted = -1 if besides else None, bool(counted)
         self.admin: psycopg.Connection[Any] = psycopg.connect(url, autocommit=True)
+        self.admin.execute(LOOKS_WITHIN)
         questions = {b"contents": contents_sql, b"blockers": BLOCKERS, b"held": HELD}
         questions |= {b"sources": SOURCES, b"defaults": DEFAULTS}
         questions |= {
@@ -95,6 +101,8 @@ class PostgresServer(Plain):
         """One round trip beside the gates: a prepared query, with its rows as text."""
         self._proved()
         result = self.admin.pgconn.exec_prepared(name, values)
+        if result.error_field(DiagnosticField.SQLSTATE) == b"55P03":  # lock_not_available
+            raise Broken(LOCKED, BY_ROWS)
         if result.status != ExecStatus.TUPLES_OK:
             raise RuntimeError(result.error_message.decode(errors="replace"))
         columns = range(result.nfields)

@@ -64,3 +64,14 @@ def test_it_was_kept_or_said_to_fail(trial: Trial, command: str) -> None:
 def test_what_makes_nothing_that_another_session_sees(trial: Trial, commands: list[str]) -> None:
     result = trial([sends(*commands, TAKE), sends(*commands, TAKE)], setup=one_voucher, control=False)
     assert (result.verdict, result.exhausted) == ("kept", True)
+
+
+def test_a_table_that_is_locked_as_a_whole(trial: Trial) -> None:
+    """The explorer's own look at the rows waited for the worker, and the worker for its turn."""
+    taken = sends("LOCK TABLE voucher", "SELECT uses FROM voucher", TAKE)
+    result = trial([taken, taken], setup=one_voucher, crashes=1, control=False)
+    assert result.verdict == "inconclusive"
+    assert "cannot look at a table that a worker has locked" in result.cause
+    assert "IN EXCLUSIVE MODE" in result.remedy
+    read_by_others = sends("LOCK TABLE voucher IN EXCLUSIVE MODE", "SELECT uses FROM voucher", TAKE)
+    assert trial([read_by_others, read_by_others], setup=one_voucher, control=False).kept
