@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 SERVERS, EMBEDDED = "lost_update_lab_servers", "embedded"
 RESULTS = pytest.StashKey[list[Any]]()
-#: what other processes of pytest-xdist have reported
-TOLD = pytest.StashKey[list[str]]()
+#: what other processes of pytest-xdist have reported: "markdown", and "json", a list of results
+TOLD = pytest.StashKey[list[dict[str, str]]]()
 #: scenarios that could not be explored
 MISTAKES = pytest.StashKey[list[dict[str, str]]]()
 MISTAKE = "mistake"
@@ -201,26 +201,30 @@ def _leave_out_captured(report: pytest.TestReport) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """With pytest-xdist, each process passes its results to the one that writes the summary."""
-    results = session.config.stash[RESULTS]
-    if path := session.config.getoption("--race-json"):
-        every = [*(result.to_json() for result in results), *session.config.stash[MISTAKES]]
-        Path(path).write_text(json.dumps({"results": every}, indent=2, default=str), encoding="utf-8")
-    if recorder := session.config.stash.get(RECORDER, None):
+    """With pytest-xdist, each process passes its results to the one that writes the files."""
+    config = session.config
+    if recorder := config.stash.get(RECORDER, None):
         recorder.write()
-    told = getattr(session.config, "workeroutput", None)
+    results = config.stash[RESULTS]
+    every = [*(result.to_json() for result in results), *config.stash[MISTAKES]]
+    told = getattr(config, "workeroutput", None)
     if told is not None:
         from lost_update_lab.scenarios.reports import markdown
 
-        told["lost_update_lab"] = markdown(results) if results else ""
-    elif path := session.config.getoption("--race-summary"):
+        text = markdown(results) if results else ""
+        told["lost_update_lab"] = {"markdown": text, "json": json.dumps(every, default=str)}
+        return
+    others = config.stash[TOLD]
+    if path := config.getoption("--race-json"):
+        every = [*(each for one in others for each in json.loads(one["json"])), *every]
+        Path(path).write_text(json.dumps({"results": every}, indent=2, default=str), encoding="utf-8")
+    if path := config.getoption("--race-summary"):
         from lost_update_lab.scenarios.reports import write
 
-        others: list[str] = session.config.stash[TOLD]
-        write(path, results, others)
+        write(path, results, [one["markdown"] for one in others if one["markdown"]])
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    if text := getattr(node, "workeroutput", {}).get("lost_update_lab"):
-        node.config.stash[TOLD].append(text)
+    if told := getattr(node, "workeroutput", {}).get("lost_update_lab"):
+        node.config.stash[TOLD].append(told)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from lost_update_lab.subject.scenario import Mistake
-from lost_update_lab.subject.servers import DISPOSABLE, Servers, is_embedded, may_be_emptied
+from lost_update_lab.subject.servers import Servers, is_embedded, may_be_emptied, may_be_written
 
 INSTALL = "pip install 'lost-update-lab[mysql]'"
 #: what the explorer asks and does there, beside reading and writing rows
@@ -70,11 +69,7 @@ def prepared(servers: Servers, disposable: bool = False) -> Iterator[Any]:
 def _allowed(connection: Any, name: str, disposable: bool) -> None:
     if not name:
         raise Mistake("the address names no database: write mysql://user@host/name")
-    if "test" not in name and not disposable and os.environ.get(DISPOSABLE) != "1":
-        raise Mistake(
-            f"the database {name!r} is not touched: its name says nothing of a test, and each schedule would write "
-            f"to it. Give a test database, or say disposable=True (or {DISPOSABLE}=1)"
-        )
+    may_be_written(name, disposable)
     if "MariaDB" not in connection.server_version:
         raise Mistake(
             f"the server is MySQL {connection.server_version}, and the explorer knows MariaDB's clock and locks: give "

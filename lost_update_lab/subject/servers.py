@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import re
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ DISPOSABLE = "LOST_UPDATE_LAB_DISPOSABLE"
 SETTINGS = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
 INSTALL = "pip install 'lost-update-lab[servers]', or set DATABASE_URL and REDIS_URL to servers of your own"
 NEWEST_WITHOUT = 160_000
+#: "test" as a word of a name: test_shop, shop-tests, and not contest
+_TEST = re.compile(r"(^|[^a-z])test(s|ing)?([^a-z]|$)", re.IGNORECASE)
 
 _embedded: dict[str, str] = {}
 _owners: list[int] = []
@@ -138,12 +141,7 @@ def prepared(servers: Servers, disposable: bool = False) -> Iterator[psycopg.Con
 
 
 def _allowed(connection: psycopg.Connection[Any], disposable: bool) -> None:
-    name = connection.info.dbname
-    if "test" not in name and not disposable and os.environ.get(DISPOSABLE) != "1":
-        raise Mistake(
-            f"the database {name!r} is not touched: its name says nothing of a test, and each schedule would write "
-            f"to it. Give a test database, or say disposable=True (or {DISPOSABLE}=1)"
-        )
+    may_be_written(connection.info.dbname, disposable)
     if connection.info.server_version < NEWEST_WITHOUT:
         raise Mistake(f"PostgreSQL 17 or newer is needed, this is {connection.info.server_version // 10000}")
     row = connection.execute("SELECT rolsuper FROM pg_roles WHERE rolname = current_user").fetchone()
@@ -151,6 +149,15 @@ def _allowed(connection: psycopg.Connection[Any], disposable: bool) -> None:
         raise Mistake(
             f"the role {connection.info.user!r} is no superuser, and the explorer stops deadlock time-outs, triggers "
             "and foreign keys while it resets. Give it a superuser's address, or let it start a server of its own"
+        )
+
+
+def may_be_written(name: str, disposable: bool) -> None:
+    """Is the database of this name one for tests, or has the user said that it may be written? Raises Mistake."""
+    if not _TEST.search(name) and not disposable and os.environ.get(DISPOSABLE) != "1":
+        raise Mistake(
+            f"the database {name!r} is not touched: its name says nothing of a test, and each schedule would write "
+            f"to it. Give a test database (shop_test), or say disposable=True (or {DISPOSABLE}=1)"
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -75,6 +76,36 @@ def test_what_is_shown_of_a_test(pytester: pytest.Pytester) -> None:
     )
     done.stdout.fnmatch_lines(["*What the schedules logged and printed is shown by the replay."])
     done.stdout.no_fnmatch_line("*once in each schedule*")
+
+
+SIDE_BY_SIDE = """
+from lost_update_lab.scenarios.result import Result
+
+def test_one(race):
+    race.results.append(Result(name="one", verdict="kept", sentence="no", bounds="all", exhausted=True))
+
+def test_two(race):
+    race.results.append(Result(name="two", verdict="kept", sentence="no", bounds="all", exhausted=True))
+
+def test_mistaken(race):
+    race.setup("no callable")
+"""
+
+
+@pytest.mark.parametrize("processes", [0, 2])
+def test_the_files_have_the_results_of_every_process(pytester: pytest.Pytester, processes: int) -> None:
+    pytester.makepyfile(SIDE_BY_SIDE)
+    files = ("--race-json=race.json", "--race-summary=race.md")
+    plugins = ("-p", "lost_update_lab.pytest_plugin", "-p", "no:django")
+    pytester.runpytest(f"-n{processes}", *plugins, *files).assert_outcomes(passed=2, failed=1)
+    told = json.loads((pytester.path / "race.json").read_text())["results"]
+    assert sorted((each["name"].rpartition("::")[2], each["verdict"]) for each in told) == [
+        ("one", "kept"),
+        ("test_mistaken", "mistake"),
+        ("two", "kept"),
+    ]
+    summary = (pytester.path / "race.md").read_text()
+    assert all(f"| {name} | **kept** |" in summary for name in ("one", "two"))
 
 
 def test_a_race_passes(servers: None, race: Race) -> None:

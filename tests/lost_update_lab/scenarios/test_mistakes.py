@@ -8,7 +8,7 @@ import socket
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -198,6 +198,35 @@ def test_a_database_that_is_no_test_database(trial: Trial) -> None:
         Mistake, match="the database 'scenarios' is not touched: its name says nothing of a test"
     ):
         trial(two(redeem), setup=one_voucher, disposable=False)
+
+
+@pytest.mark.parametrize(
+    ("name", "is_one"),
+    [
+        *(
+            (name, True)
+            for name in ("test", "test_shop", "shop_test", "shop-tests", "test_shop_gw0", "TEST", "test2")
+        ),
+        *((name, False) for name in ("latest_orders", "contest", "attestation", "testimonials", "shop")),
+    ],
+)
+def test_the_word_test_makes_a_test_database(
+    name: str, is_one: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("LOST_UPDATE_LAB_DISPOSABLE", raising=False)
+    with nullcontext() if is_one else pytest.raises(Mistake, match="its name says nothing of a test"):
+        servers.may_be_written(name, disposable=False)
+
+
+def test_a_database_called_contest_is_not_touched(trial: Trial) -> None:
+    with psycopg.connect(trial.keywords["database"], autocommit=True) as connection:  # type: ignore[attr-defined]
+        connection.execute("CREATE DATABASE contest")
+        try:
+            url = trial.keywords["database"].replace("/scenarios", "/contest")  # type: ignore[attr-defined]
+            with pytest.raises(Mistake, match="the database 'contest' is not touched"):
+                trial(two(redeem), setup=one_voucher, database=url, disposable=False)
+        finally:
+            connection.execute("DROP DATABASE contest WITH (FORCE)")
 
 
 def test_a_database_shared_by_processes_of_xdist(monkeypatch: pytest.MonkeyPatch) -> None:
