@@ -157,7 +157,7 @@ def remarks(results: Iterable[Mapping[str, Any]]) -> list[str]:
 def _raised(result: Mapping[str, Any]) -> Iterator[str]:
     """Yield what each `?` of a worker that raised an error stands for, and the error's traceback."""
     seen = {""}
-    for hazards, example in result["counterexamples"].items():
+    for hazards, example in result.get("counterexamples", {}).items():
         trace = example.get("trace", "")  # a report of an earlier version has none
         if not trace:
             continue

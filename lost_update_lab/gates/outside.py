@@ -57,8 +57,9 @@ class _Hook:
     added = active = False
 
     @classmethod
-    def heard(cls, event: str, args: tuple[Any, ...]) -> None:
-        if event not in _EVENTS or not cls.active:
+    def heard(cls, event: str, args: tuple[Any, ...], events: frozenset[str] = _EVENTS) -> None:
+        """`events`: kept here, as a hook is called when the module has lost its names: at the interpreter's end."""
+        if event not in events or not cls.active:
             return
         if (place := here()) and not place.run.ending and (found := _used(place, event, args)):
             place.run.error = found
