@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 from sqlalchemy import create_engine
-from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import Session
 from sqlalchemy.orm.exc import StaleDataError
 
@@ -24,6 +23,7 @@ from lost_update_lab.subject.mariadb import connect_async
 from lost_update_lab.subject.scenario import Mistake
 from tests.lost_update_lab.mariadb import shop
 from tests.lost_update_lab.mariadb.conftest import Trial
+from tests.lost_update_lab.scenarios.test_asyncio_twins import sales, sell
 from tests.lost_update_lab.scenarios.test_sqlalchemy import Base, Show, Versioned
 
 aiomysql = pytest.importorskip("aiomysql")
@@ -166,21 +166,7 @@ def two_shows() -> None:
     engine.dispose()
 
 
-async def sell(show: type[Show | Versioned], seats: int, locks: bool) -> str:
-    engine = create_async_engine(os.environ["DATABASE_URL"].replace("mysql:", "mysql+aiomysql:"))
-    try:
-        async with AsyncSession(engine) as session, session.begin():
-            (await session.get_one(show, 1, with_for_update=locks)).sold += seats
-    finally:
-        await engine.dispose()
-    return "sold"
-
-
-@pytest.mark.parametrize(
-    ("show", "locks", "verdict"),
-    [(Show, False, "violated"), (Show, True, "kept"), (Versioned, False, "kept")],
-    ids=["as it is", "with_for_update", "version_id_col"],
-)
+@sales
 def test_sqlalchemy(show: type[Show | Versioned], locks: bool, verdict: str, trial: Trial) -> None:
     workers = [worker("Ann", sell, show, 1, locks), worker("Bob", sell, show, 2, locks)]
     result = trial(workers, setup=two_shows, refusals=[StaleDataError])

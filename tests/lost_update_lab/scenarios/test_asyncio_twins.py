@@ -55,8 +55,9 @@ def test_the_lock_of_redis(trial: Trial, work: float, faults: dict[str, int], ve
 
 
 async def sell(show: type[Show | Versioned], seats: int, locks: bool) -> str:
-    url = os.environ["DATABASE_URL"].replace("postgresql://", "postgresql+psycopg://")
-    engine = create_async_engine(url)
+    """Also on MariaDB (mariadb/test_aiomysql.py)."""
+    url = os.environ["DATABASE_URL"].replace("postgresql:", "postgresql+psycopg:")
+    engine = create_async_engine(url.replace("mysql:", "mysql+aiomysql:"))
     try:
         async with AsyncSession(engine) as session, session.begin():
             (await session.get_one(show, 1, with_for_update=locks)).sold += seats
@@ -65,11 +66,14 @@ async def sell(show: type[Show | Versioned], seats: int, locks: bool) -> str:
     return "sold"
 
 
-@pytest.mark.parametrize(
+sales = pytest.mark.parametrize(
     ("show", "locks", "verdict"),
     [(Show, False, "violated"), (Show, True, "kept"), (Versioned, False, "kept")],
     ids=["as it is", "with_for_update", "version_id_col"],
 )
+
+
+@sales
 def test_sqlalchemy(show: type[Show | Versioned], locks: bool, verdict: str, trial: Trial) -> None:
     both = [worker("Ann", sell, show, 1, locks), worker("Bob", sell, show, 2, locks)]
     result = trial(both, setup=two_shows, refusals=[StaleDataError])
