@@ -111,7 +111,7 @@ class SearchResult:
     finals: set[bytes] = field(default_factory=set)
     #: finished schedules in which operations overlapped (Found.overlaps)
     overlapping: int = 0
-    #: in one of them several workers, or tasks of the only one, have sent a command
+    #: in one of them several workers have sent a command
     several: bool = False
     #: server → how its clock, by which something was decided, was made virtual
     virtual_clocks: dict[str, str] = field(default_factory=dict)
@@ -125,9 +125,7 @@ class SearchResult:
     def judged(self, found: Found, world: World, final: bytes) -> None:
         """A schedule came to its end. `final`: what everyone could see then."""
         self.fired.update(world.spent)
-        alone = len(world.workers) == 1  # then its tasks count
-        sent = {step.task if alone else step.worker for step in world.steps if step.kind == "step"}
-        self.several |= len(sent) > 1
+        self.several |= len({step.worker for step in world.steps if step.kind == "step"}) > 1
         self.finals.add(final)
         self.add(found)
 
