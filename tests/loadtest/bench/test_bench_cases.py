@@ -276,7 +276,7 @@ def test_bench_explorer(
 ) -> None:
     part = PARTS["explorer"]
     tiny = explorer.ExplorerPlan(
-        cases=("no lock",), large=("no lock",), rounds=2, peer=1.0, ledger=1.0, cores=5.0, install=False
+        cases=("no lock",), large=("no lock",), rounds=2, peer=1.0, ledger=30.0, cores=5.0, install=False
     )
     monkeypatch.setitem(PARTS, "explorer", replace(part, plans=(tiny, tiny)))
     call_command("bench", "explorer", "--quick", "--output", str(tmp_path))
