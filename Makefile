@@ -80,7 +80,7 @@ COMMAND_WORKERS ?= 2
 .PHONY: test-deep
 test-deep: $(VENV)/dev.stamp  ## run the long searches and the whole commands; SHORT=1 runs what CI runs
 	$(PY) -m pytest -m deep $(SIDE_BY_SIDE) $(WORKERS) $(if $(SHORT),--short) $(ARGS)
-	$(PY) -m pytest -m whole_command $(SIDE_BY_SIDE) $(COMMAND_WORKERS) $(ARGS)
+	$(PY) -m pytest -m whole_command $(SIDE_BY_SIDE) $(COMMAND_WORKERS) $(if $(SHORT),--short) $(ARGS)
 
 .PHONY: museum
 museum: $(VENV)/base.stamp  ## explore the museum's cases, broken and mended; write docs/museum.md: make museum ARGS="--case 01"

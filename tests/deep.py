@@ -2,19 +2,21 @@
 
     whole_command    runs a command of the lab from beginning to end. It needs a whole core: two sessions side by side
     deep             a long search, measurement or tour, of which `make test` has a smaller one. Sessions side by side
+    deep_after(n)    the same, for all but the first n parameters of the test
 
-`make test-deep SHORT=1` is for CI: all whole commands, and of each deep test the first parameters. It names the rest.
+`make test-deep SHORT=1` is for CI: of each file the first test of either kind. It names the rest.
 Loaded by `-p tests.deep` (pyproject.toml). Without `-m` pytest runs all tests (docs/decisions/0016).
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Generator, Sequence
 from typing import Any
 
 import pytest
 
-COMMANDS, DEEP = "whole_command", "deep"
+COMMANDS, DEEP, AFTER = "whole_command", "deep", "deep_after"
 #: what `make test` gives to pytest's -m
 WITHOUT = f"not {COMMANDS} and not {DEEP}"
 SHORT = "--short"
@@ -23,37 +25,56 @@ LEFT_OUT = pytest.StashKey[list[str]]()
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        SHORT, action="store_true", help=f"of each test marked {DEEP}, only the first parameters"
+        SHORT,
+        action="store_true",
+        help=f"of the tests marked {DEEP} or {COMMANDS}, only the first of each file",
     )
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", f"{COMMANDS}: runs a whole command of the lab: `make test-deep`")
     config.addinivalue_line("markers", f"{DEEP}: takes long, and has a smaller sibling: `make test-deep`")
+    config.addinivalue_line("markers", f"{AFTER}(n): {DEEP}, but for its first n parameters")
     config.stash[LEFT_OUT] = []
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    _mark_the_later_ones(items)
     if not config.getoption(SHORT):
         return
-    seen: set[str] = set()
+    seen: set[tuple[str, str]] = set()
     kept: list[pytest.Item] = []
     left: list[pytest.Item] = []
     for item in items:
-        function, deep = item.nodeid.partition("[")[0], item.get_closest_marker(DEEP)
-        (left if deep and function in seen else kept).append(item)
-        if deep:
-            seen.add(function)
+        for mark in (DEEP, COMMANDS):
+            if item.get_closest_marker(mark):
+                place = (mark, item.nodeid.partition("::")[0])
+                (left if place in seen else kept).append(item)
+                seen.add(place)
+                break
+        else:
+            kept.append(item)
     items[:] = kept
     config.hook.pytest_deselected(items=left)
+
+
+def _mark_the_later_ones(items: Sequence[pytest.Item]) -> None:
+    """Parameters that are marked one by one do not count."""
+    met: Counter[str] = Counter()
+    for item in items:
+        if (after := item.get_closest_marker(AFTER)) and not item.get_closest_marker(DEEP):
+            function = item.nodeid.partition("[")[0]
+            met[function] += 1
+            if met[function] > after.args[0]:
+                item.add_marker(DEEP)
 
 
 def pytest_deselected(items: Sequence[pytest.Item]) -> None:
     for item in items:
         wanted = item.config.option.markexpr
-        long = item.get_closest_marker(DEEP) or (item.get_closest_marker(COMMANDS) and wanted == WITHOUT)
-        if long and wanted in (WITHOUT, DEEP):
+        left_out = {WITHOUT: (DEEP, COMMANDS), DEEP: (DEEP,), COMMANDS: (COMMANDS,)}.get(wanted, ())
+        if any(item.get_closest_marker(mark) for mark in left_out):
             item.config.stash[LEFT_OUT].append(item.nodeid)
 
 

@@ -25,11 +25,15 @@ def test_the_demo(end): pass
                                    pytest.param(3, marks=pytest.mark.deep)])
 def test_a_search(bound): pass
 
+@pytest.mark.deep_after(1)
+@pytest.mark.parametrize("word", ["kept", pytest.param("stalled", marks=pytest.mark.deep), "lost"])
+def test_a_verdict(word): pass
+
 def test_that_is_quick(): pass
 """
-QUICK = {"test_a_search[1]", "test_that_is_quick"}
+QUICK = {"test_a_search[1]", "test_a_verdict[kept]", "test_that_is_quick"}
 COMMANDS = {"test_the_demo[interrupted]", "test_the_demo[killed]"}
-SEARCHES = {"test_a_search[2]", "test_a_search[3]"}
+SEARCHES = {"test_a_search[2]", "test_a_search[3]", "test_a_verdict[stalled]", "test_a_verdict[lost]"}
 
 
 def session(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
@@ -61,8 +65,8 @@ def test_the_last_lines_name_what_was_left_out_and_who_runs_it(workers: str, tmp
     assert passed(done) == QUICK
     assert not_run(done) == COMMANDS | SEARCHES
     *_, told, result = done.stdout.splitlines()
-    assert told == "4 long tests not run here: make test-deep"
-    assert "2 passed, 4 deselected" in result
+    assert told == "6 long tests not run here: make test-deep"
+    assert "3 passed, 6 deselected" in result
 
 
 @pytest.mark.parametrize(("kind", "those"), [(COMMAND, COMMANDS), (DEEP, SEARCHES)])
@@ -72,10 +76,16 @@ def test_the_others_are_those_that_were_left_out(kind: str, those: set[str], tmp
     assert not not_run(done)
 
 
-def test_the_short_form_runs_each_deep_test_once(tmp_path: Path) -> None:
-    done = session(tmp_path, SHORT, "-m", DEEP)
-    assert passed(done) == {"test_a_search[2]"}
-    assert not_run(done) == {"test_a_search[3]"}
+@pytest.mark.parametrize(
+    ("kind", "first", "those"),
+    [(COMMAND, "test_the_demo[interrupted]", COMMANDS), (DEEP, "test_a_search[2]", SEARCHES)],
+)
+def test_the_short_form_runs_the_first_test_of_each_file(
+    kind: str, first: str, those: set[str], tmp_path: Path
+) -> None:
+    done = session(tmp_path, SHORT, "-m", kind)
+    assert passed(done) == {first}
+    assert not_run(done) == those - {first}
 
 
 def test_a_file_that_is_named_runs_whole(tmp_path: Path) -> None:

@@ -325,6 +325,7 @@ def wait_until(ask: Callable[[], Any], seconds: float = 200) -> Any:
     return patient(ask)
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.usefixtures("committed_db")
 @pytest.mark.parametrize(
     ("name", "queue"),
@@ -344,6 +345,7 @@ def test_the_background_services_of_compose_work_on_their_queue(
         assert healthy(name, asked)
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("committed_db")
 def test_the_swarm_services_of_compose_attack_the_web_service(tmp_path: Path) -> None:
     port, ui, link = (str(free_port()) for _ in range(3))

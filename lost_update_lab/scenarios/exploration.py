@@ -246,13 +246,17 @@ def volatile(serial: SerialOrders, known: Names) -> Names:
     theirs = {
         str(getattr(each.call, "__module__", "")) for w in system.scenario.workers for each in w.operations
     }
-    meanwhile = Meanwhile(system.scenario, modules.state(first=theirs))
+    held_before = modules.state(first=theirs)
+    meanwhile = Meanwhile(system.scenario, held_before)
     first, one = serial.run(order, meanwhile), _rows(system)
     serial.meanwhile = meanwhile.told
     held, with_them = modules.state(first=theirs), carried(system.scenario)
     second, other = serial.run(order), _rows(system)
     now = carried(system.scenario)
-    serial.remembered = changed(held, modules.state(first=theirs)) + changed(with_them, now)
+    # a run that changed nothing in the modules changes nothing when it comes again: a third look was 1/9 of a small
+    # search
+    held_after = held if held == held_before else modules.state(first=theirs)
+    serial.remembered = changed(held, held_after) + changed(with_them, now)
     serial.carried = changed(held_at_first, now)
     if known_to_change := (*serial.remembered, *serial.carried):
         _no_shared_memory({**held, **now}, known_to_change)

@@ -157,6 +157,7 @@ class Ledger(RuleBasedStateMachine):
         assert (books["balanced"], books["lost_amount"], books["final"]) == (True, 0, sum(read.values()))
 
 
+@pytest.mark.deep_after(2)
 @pytest.mark.parametrize("strategy", ["select-for-update", "optimistic-version", "single-writer", "fenced"])
 def test_the_books_are_those_of_the_model(strategy: str, client: Client, profile: settings) -> None:
     kind = type("Machine", (Ledger,), {"strategy": strategy, "http": client})

@@ -55,6 +55,7 @@ def asks_before_and_after(own: bank.Bank, amount: int) -> str:
     return bank.select_for_update(own, amount)
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.usefixtures("committed_db")
 @pytest.mark.parametrize("template", [True, False], ids=["migrated", "empty"])
 def test_the_lanes_database_is_migrated_and_this_process_is_not_connected_to_it(
@@ -68,6 +69,7 @@ def test_the_lanes_database_is_migrated_and_this_process_is_not_connected_to_it(
     assert (names, "lanes" in connections) == ([], False)
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("committed_db")
 def test_a_lane_keeps_no_connection_of_the_job_before() -> None:
     """Some twenty jobs were enough to take all the places that the server has."""

@@ -59,6 +59,7 @@ def test_first_without_faults_then_one_kind_after_the_other(explore: Explore, or
     assert kinds == [(), (crash,), (lost,), (crash, crash), (crash, lost), (lost, lost)]
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize(("until", "done"), [(Fault.CRASH, {None}), (Fault.LOST_REPLY, {None, Fault.CRASH})])
 def test_a_finished_kind_is_decided_as_by_a_search_of_its_own(
     explore: Explore, monkeypatch: pytest.MonkeyPatch, until: Fault, done: set[Fault | None]
@@ -72,6 +73,7 @@ def test_a_finished_kind_is_decided_as_by_a_search_of_its_own(
         assert cut.under(fault) == alone.under(fault)
 
 
+@pytest.mark.deep
 def test_two_faults_of_a_kind_count_to_that_kind(explore: Explore, monkeypatch: pytest.MonkeyPatch) -> None:
     cut_short_at(monkeypatch, (Fault.CRASH, Fault.CRASH))
     cut = explore(LEFT_FOR_EVER, faults=2, kinds=KINDS)

@@ -114,6 +114,7 @@ def told(result: SearchResult) -> tuple[Any, ...]:
     return result.counts, result.finals, result.schedules, result.steps, result.states, result.exhausted
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize(
     ("deposit", "kinds"),
     [

@@ -191,6 +191,7 @@ def taken_again(bank: Bank) -> Iterator[None]:
         yield
 
 
+@pytest.mark.deep_after(2)
 @pytest.mark.parametrize(
     ("lock", "quiet", "crash"),
     [
@@ -224,11 +225,13 @@ def test_a_library_that_locks_files_is_not_accused(lock: Callable[[Bank], Any], 
     assert (result.cause, result.exhausted, result.worst) == ("", True, UNBROKEN)
 
 
+@pytest.mark.deep
 def test_a_file_that_is_deleted_while_it_is_locked_is_another_file(explore: On) -> None:
     assert explore(deleted_while_locked, faults=0).worst == UNBROKEN
     assert explore(taken_again, faults=0).worst == "lost"
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "lock",
     [

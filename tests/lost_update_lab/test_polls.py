@@ -116,6 +116,7 @@ def test_a_renewal_that_ends_after_a_while_is_seen_ending(explore: Explore, time
     assert explore(bank.locked_by(renewed(times), work=20.0)).worst == word
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(("times", "word"), [(1000, "stalled"), (5, UNBROKEN)])
 def test_a_renewal_whose_worker_has_died_goes_on_for_ever_or_ends(
     explore: Explore, times: int, word: str
@@ -126,6 +127,7 @@ def test_a_renewal_whose_worker_has_died_goes_on_for_ever_or_ends(
     assert (result.worst, result.exhausted) == (word, True)
 
 
+@pytest.mark.deep
 def test_the_turns_of_a_renewal_count_if_it_was_not_watched(
     explore: Explore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

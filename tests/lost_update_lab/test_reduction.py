@@ -32,6 +32,7 @@ def told(result: SearchResult) -> tuple[Any, ...]:
     return set(result.counts), result.finals, result.exhausted
 
 
+@pytest.mark.deep_after(2)
 @pytest.mark.parametrize(
     ("deposit", "bounds"),
     [

@@ -63,6 +63,7 @@ def test_shrunk_confirmed_replayed(
     assert [step.command for step in again.steps] == [step.command for step in small.steps]
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize(("budget", "shrinks"), [(None, True), (60.0, False)])
 def test_an_id_is_the_same_however_slow_the_machine_is(
     harness: Callable[..., Harness], monkeypatch: pytest.MonkeyPatch, budget: float | None, shrinks: bool

@@ -100,6 +100,7 @@ def versioned(own: bank.Bank, amount: int) -> str:
             return "ok"
 
 
+@pytest.mark.deep
 def test_three_workers_that_wait_for_one_row_end(explore: Callable[..., SearchResult]) -> None:
     result = explore(versioned, workers=3)
     assert (result.exhausted, result.cause, result.worst) == (True, "", "unbroken")

@@ -68,6 +68,7 @@ def test_what_it_finds_is_a_schedule_like_any_other(harness: Callable[..., Harne
         assert play(on, searched.calibrated, exactly(found.choices))[0].same_as(found)
 
 
+@pytest.mark.deep
 def test_the_time_for_it_is_part_of_the_budget(explore: Callable[..., SearchResult]) -> None:
     result = explore(LEFT_FOR_EVER, faults=1, budget=60.0)
     assert result.exhausted, "a search that comes to its end needs none"
@@ -87,6 +88,7 @@ def unseen(known: Harness) -> set[tuple[str, tuple[Fault, ...]]]:
     return seen - result.counts.keys()
 
 
+@pytest.mark.deep
 def test_a_whole_search_has_seen_what_a_look_sees(
     harness: Callable[..., Harness], monkeypatch: pytest.MonkeyPatch
 ) -> None:

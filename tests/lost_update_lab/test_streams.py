@@ -128,6 +128,7 @@ def test_what_a_group_has_read_is_a_part_of_the_state(explore: Explore) -> None:
     assert len(explore(reads, faults=1, kinds=frozenset({Fault.CRASH})).finals) == 3
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "lock",
     [

@@ -91,6 +91,7 @@ def better(fewer: SearchResult, more: SearchResult) -> list[str]:
     return found
 
 
+@pytest.mark.deep_after(3)
 @pytest.mark.parametrize(
     ("take", "give_back"),
     [

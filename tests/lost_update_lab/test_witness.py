@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+import pytest
+
 from lost_update_lab.harness import Harness
 from lost_update_lab.model.bounds import Fault
 from lost_update_lab.replay.annotate import witnessed
@@ -13,6 +15,7 @@ from tests.lost_update_lab import bank
 from tests.lost_update_lab.test_search import naive, token
 
 
+@pytest.mark.deep
 def test_the_lease_runs_down_in_virtual_time(harness: Callable[..., Harness]) -> None:
     played = harness(bank.locked_by(token), faults=1, kinds=frozenset({Fault.PAUSE}))
     search = Search(played)

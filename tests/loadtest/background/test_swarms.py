@@ -87,6 +87,7 @@ def test_one_swarm_at_a_time_and_a_killed_workers_trial_is_free_again():
     assert SWARMS.waiting() == []
 
 
+@pytest.mark.deep
 def test_a_trial_that_fails_is_not_run_with_its_reason_and_the_comparison_ends():
     row = SWARMS.begin(Comparison(strategies=("no-lock",), settings={"nonsense": 1}))
     assert SWARMS.advance(row.pk)

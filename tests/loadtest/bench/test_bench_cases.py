@@ -65,6 +65,7 @@ def postgres() -> Iterator[Postgres]:
         yield server
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", explorer_cores.HOW)
 def test_each_core_searches_the_whole_case_on_servers_of_its_own(postgres: Postgres, name: str) -> None:
     row = explorer_cores.measure(name, "no lock", postgres, 20.0)
@@ -113,6 +114,7 @@ def test_a_search_that_failed_leaves_no_figure_of_the_others(amiss: dict[str, An
     assert (goal["measured"], goal["met"], goal["reason"]) == (None, False, reason)
 
 
+@pytest.mark.deep
 def test_a_search_that_was_cut_short_is_not_right(postgres: Postgres) -> None:
     row = explorer_cores.measure(explorer_cores.REAL_CORES, "FOR UPDATE", postgres, 0.000_001)
     assert (row["verdict"], row.get("right", False)) == ("inconclusive", False), row

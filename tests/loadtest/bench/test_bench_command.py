@@ -161,6 +161,7 @@ def test_whether_commits_are_durable_is_asked_of_the_server(setting: str) -> Non
     assert ("NOT durable" in said) == (setting == "off" or "fsync = off" in said)
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("committed_db")
 def test_a_contender_of_the_lock_tables_that_fails_has_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lock_tables, "ALIASES", {"postgres": "default"})

@@ -52,6 +52,7 @@ def measured():
     return measure(TINY)
 
 
+@pytest.mark.deep
 def test_every_contender_has_its_row(measured):
     rows = measured.results
     assert {row["pinned"] for row in rows} == {can_pin()}

@@ -46,6 +46,7 @@ def test_bench_strategies(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert "Goals, in this run" in capsys.readouterr().out
 
 
+@pytest.mark.deep
 def test_one_part_of_bench_strategies(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     call_command("bench", "strategies", "--quick", "--part", "import", "--output", str(tmp_path))
     report = json.loads((tmp_path / "bench.json").read_text())

@@ -27,6 +27,7 @@ def ends(found: dict[str, Any]) -> set[str]:
     return {node["end"]["word"] for node in found["nodes"] if "end" in node}
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("committed_db")
 def test_a_level_explored_again_is_the_committed_one() -> None:
     with Lanes(1) as lanes:

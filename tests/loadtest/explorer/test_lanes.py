@@ -61,6 +61,7 @@ def busy_in_postgres(name: str, *, sql: str) -> Iterator[None]:
     yield
 
 
+@pytest.mark.deep
 @pytest.mark.timeout(300)
 def test_a_command_that_postgresql_never_answers_ends_with_the_budget(django_db_blocker: Any) -> None:
     """It was told to take more time. Its session went on computing, and kept its locks from the next job."""

@@ -82,6 +82,7 @@ def test_the_dangerous_replies_are_lost(django_db_setup: None, django_db_blocker
         assert f"reply to {begin} lost at its beginning" in proof
 
 
+@pytest.mark.deep
 @pytest.mark.timeout(300)
 def test_a_lock_that_is_held_by_a_lost_reply_is_held_on_a_machine_that_stood_still(
     django_db_setup: None, django_db_blocker: Any, monkeypatch: pytest.MonkeyPatch

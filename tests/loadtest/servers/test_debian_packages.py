@@ -141,6 +141,7 @@ def _versions(addresses: dict[str, str]) -> dict[str, str]:
     return json.loads(done.stdout)
 
 
+@pytest.mark.deep
 @needs_mariadb
 @needs_zookeeper
 def test_up_brings_them_up_beside_the_others(tmp_path, monkeypatch):

@@ -266,6 +266,7 @@ def test_several_workloads_have_a_matrix(
     assert row.count("not-run") == 2
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize(
     ("command", "name", "nowhere"),
     [

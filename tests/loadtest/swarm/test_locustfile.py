@@ -143,6 +143,7 @@ def lost_so_far(url: str, wanted: str) -> str:
     return told if wanted in told else ""
 
 
+@pytest.mark.deep
 def test_the_web_page(web_ui: tuple[str, subprocess.Popen[bytes]]) -> None:
     url, process = web_ui
     listening = {c.laddr.ip for c in psutil.Process(process.pid).net_connections() if c.status == "LISTEN"}

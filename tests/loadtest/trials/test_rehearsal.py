@@ -68,6 +68,7 @@ def test_one_that_fails_later_is_inconclusive_in_its_own_words(ledger: str, tmp_
     assert " × RuntimeError: boom in acquire)" in found["cause"]
 
 
+@pytest.mark.deep
 def test_on_servers_of_its_own(tmp_path: Path) -> None:
     words = "--hazard", "crash-holding", "--lock", f"{HERE}:raising", "--output", str(tmp_path)
     done = subprocess.run(

@@ -57,6 +57,7 @@ def test_a_scenario_that_is_kept(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.startswith("kept: exhausted within these bounds")
 
 
+@pytest.mark.deep_after(3)
 @pytest.mark.parametrize(
     ("lock", "code", "hazards"),
     [
@@ -83,6 +84,7 @@ def test_trust(lock: str, code: int, hazards: dict[str, str], capsys: pytest.Cap
     assert result["exhausted"]
 
 
+@pytest.mark.deep
 def test_trust_beside_a_table_account_of_the_users(scenario_urls: tuple[str, str]) -> None:
     """The bank's table has a name of its own, and is gone afterwards; theirs is as it was."""
     with psycopg.connect(scenario_urls[0], autocommit=True) as link:

@@ -89,6 +89,7 @@ def test_ctrl_c_waits_for_the_end_of_the_servers(lab):  # noqa: F811
     assert not lab.keeper_lives()
 
 
+@pytest.mark.deep
 def test_ctrl_c_while_the_servers_of_the_faults_start(tmp_path):
     words = "--quick", "--hazard=crash-holding", "--output", str(tmp_path)
     with subprocess.Popen(

@@ -74,8 +74,9 @@ def both(call: Callable[..., Any], query: str) -> list[Any]:
     return [worker("Ann", call, query, 1), worker("Bob", call, query, 2)]
 
 
-@pytest.mark.parametrize("call", [redeem, redeem_by_a_pool])
+@pytest.mark.deep_after(2)
 @pytest.mark.parametrize(("query", "verdict"), [(READ, "violated"), (FOR_UPDATE, "kept")])
+@pytest.mark.parametrize("call", [redeem, redeem_by_a_pool])
 def test_a_voucher(trial: Trial, call: Any, query: str, verdict: str) -> None:
     result = trial(both(call, query))
     assert (result.verdict, result.exhausted) == (verdict, True), str(result)
@@ -85,12 +86,14 @@ def test_a_voucher(trial: Trial, call: Any, query: str, verdict: str) -> None:
         assert "test_aiomysql.py:" in str(result)
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("hazard", ["crashes", "lost_replies"])
 def test_a_voucher_under_a_fault(trial: Trial, hazard: str) -> None:
     result = trial(both(redeem, FOR_UPDATE), invariant=unique("redemption", "code"), **{hazard: 1})
     assert (result.verdict, result.exhausted) == ("kept", True), str(result)
 
 
+@pytest.mark.deep
 def test_its_counterexample_comes_again(trial: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
     found = trial(both(redeem, READ))
     monkeypatch.setenv("LOST_UPDATE_LAB_REPLAY", found.id)
@@ -145,6 +148,7 @@ async def take_two(query: str) -> None:
     await asyncio.gather(take(query), take(query))
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("query", "verdict"), [(FOR_UPDATE, "kept"), pytest.param(READ, "violated", marks=pytest.mark.deep)]
 )
@@ -166,6 +170,7 @@ def two_shows() -> None:
     engine.dispose()
 
 
+@pytest.mark.deep_after(1)
 @sales
 def test_sqlalchemy(show: type[Show | Versioned], locks: bool, verdict: str, trial: Trial) -> None:
     workers = [worker("Ann", sell, show, 1, locks), worker("Bob", sell, show, 2, locks)]
@@ -176,6 +181,7 @@ def test_sqlalchemy(show: type[Show | Versioned], locks: bool, verdict: str, tri
 # -- what protects it -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.deep
 def test_its_lock_is_taken_away(trial: Trial) -> None:
     result = trial(both(redeem, FOR_UPDATE), mutate=True)
     assert {each.mutation.kind: each.word for each in result.mutations} == {LOCK: "violated"}
@@ -230,6 +236,7 @@ async def count() -> int:
         return int((await cursor.fetchone())[0])
 
 
+@pytest.mark.deep
 def test_an_invariant_may_ask_by_it(trial: Trial) -> None:
     once = (lambda: asyncio.run(count()) <= 1, "it was redeemed twice")
     assert trial(both(redeem, READ), invariant=once).verdict == "violated"

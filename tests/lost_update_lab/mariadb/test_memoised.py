@@ -32,6 +32,7 @@ def _found(explore: Explore, deposit: Any, **bounds: Any) -> tuple[Any, ...]:
     return found.cause, found.exhausted, found.schedules, found.states, words, system.errors
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize(
     "name", [*CASES][-2:] + [pytest.param(each, marks=pytest.mark.deep) for each in [*CASES][:-2]]
 )

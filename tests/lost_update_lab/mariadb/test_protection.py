@@ -71,6 +71,7 @@ def test_the_control_breaks_without_the_lock(trial: Trial, operation: Any) -> No
     assert not any("without" in note for note in result.notes)
 
 
+@pytest.mark.deep
 def test_the_control_says_which_lock_the_invariant_does_not_need(trial: Trial) -> None:
     """Each operation takes 70, and no two of them come to 140 below -1000."""
     result = trial([(pay_by_name, 1), (pay_by_name, 2)], invariant=never_below("account.balance", -1000))
@@ -89,11 +90,13 @@ def test_a_lock_of_rows_is_taken_away_and_moved(trial: Trial) -> None:
     assert "test_protection.py:" in str(result.mutations[0].mutation)
 
 
+@pytest.mark.deep
 def test_a_lock_of_a_name_is_taken_away(trial: Trial) -> None:
     result = trial([(pay_by_name, 1), (pay_by_name, 2)], mutate=True)
     assert words(result)[LOCK] == {"violated"}
 
 
+@pytest.mark.deep
 def test_the_isolation_level_is_taken_away(trial: Trial) -> None:
     result = trial([(skew, 1), (skew, 2)], mutate=True, refusals=[OperationalError])
     assert result.verdict == "kept"

@@ -46,6 +46,7 @@ def test_a_lock_before_the_read_is_kept_and_the_control_breaks(trial: Trial) -> 
     assert not any("without" in note for note in result.notes)
 
 
+@pytest.mark.deep
 def test_isolation_what_if(trial: Trial) -> None:
     """MariaDB's REPEATABLE READ lets two transactions write skew; SERIALIZABLE ends one of them: a deadlock."""
     workers = [worker("Ann", shop.withdraw, 150, 1), worker("Bob", shop.withdraw, 150, 2)]

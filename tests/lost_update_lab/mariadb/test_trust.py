@@ -26,6 +26,7 @@ def servers(address: str, scenario_urls: tuple[str, str], monkeypatch: pytest.Mo
     monkeypatch.setenv("LOST_UPDATE_LAB_DISPOSABLE", "1")
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize(
     ("lock", "code", "hazards"),
     [

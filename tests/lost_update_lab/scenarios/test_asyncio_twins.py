@@ -38,6 +38,7 @@ async def count_async(work: float) -> None:
                 await keys.set("count", found + 1)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("work", "faults", "verdict"),
     [
@@ -73,6 +74,7 @@ sales = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.deep_after(1)
 @sales
 def test_sqlalchemy(show: type[Show | Versioned], locks: bool, verdict: str, trial: Trial) -> None:
     both = [worker("Ann", sell, show, 1, locks), worker("Bob", sell, show, 2, locks)]

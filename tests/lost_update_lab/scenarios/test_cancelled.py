@@ -268,6 +268,7 @@ def add_unless_stopped(how: str) -> str:
     return "done"
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("how", ["cancel", "cancel_safe"])
 def test_a_thread_that_cancels(trial: Trial, how: str) -> None:
     workers = [worker("Ann", add_unless_stopped, how), worker("Bob", holds, 2)]
@@ -296,6 +297,7 @@ async def add_within(query: str, seconds: float, cancels: str) -> None:
         await add(query)
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize(
     ("cancels", "query", "verdict"),
     [

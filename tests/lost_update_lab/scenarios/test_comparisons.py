@@ -86,6 +86,7 @@ def redeem_anew(code: str, customer: int, sql: Any) -> str:
     return redeem_by_text(code, customer, sql, ["DISCARD ALL", "BEGIN"])
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("operation", [redeem_async, redeem_by_text, redeem_anew])
 def test_isolation_levels_whoever_sends_begin(servers: dict[str, Any], operation: Any) -> None:
     found = explore(both(operation), isolation=LEVELS, **servers)

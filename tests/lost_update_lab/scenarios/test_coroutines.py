@@ -144,6 +144,7 @@ def by_a_client(path: str) -> bool:
     return TestClient(app).post(f"/{path}/XMAS").json()
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize(
     ("path", "verdict"),
     [

@@ -254,6 +254,7 @@ def extend(redis: Any) -> None:
     redis.expire("lease", redis.ttl("lease") + 10)
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("form", ["ttl", "pttl", "expiretime", "queued"])
 def test_an_invariant_that_asks_how_long_a_key_lasts(trial: Trial, form: str) -> None:
     """It was told 35 years. And what is left of a lease is no part of the contents: one answer was taken for all."""

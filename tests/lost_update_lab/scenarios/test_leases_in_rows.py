@@ -91,6 +91,7 @@ def nothing_is_lost(ann: object, bob: object) -> bool:
     return money >= [ann, bob].count("paid")
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize(("minutes", "verdict"), [(0.5, "violated"), (30, "violated"), (24 * 60, "kept")])
 def test_a_pause_may_last_longer_than_a_lease_that_nobody_waits_for(
     trial: Trial, minutes: float, verdict: str

@@ -80,6 +80,7 @@ def one_got_it(ann: object, bob: object) -> bool:
     return [ann, bob].count(True) <= 1
 
 
+@pytest.mark.deep_after(4)
 @pytest.mark.parametrize(
     ("query", "word"),
     [
@@ -149,6 +150,7 @@ def in_a_block(locks: str) -> Callable[[str, Any], str]:
     return operation
 
 
+@pytest.mark.deep_after(2)
 @pytest.mark.parametrize(
     ("operation", "locks", "word"),
     [

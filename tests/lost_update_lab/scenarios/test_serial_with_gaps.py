@@ -47,6 +47,7 @@ def by_multi(redis: Any) -> str:
     return "allowed" if count == 1 else "later"
 
 
+@pytest.mark.deep_after(2)
 @pytest.mark.parametrize("allow", [by_one_command, by_a_script, after_a_look, by_multi])
 def test_a_right_rate_limiter_is_kept(trial: Trial, allow: Callable[..., str]) -> None:
     for faults in ({}, {"pauses": 1}):

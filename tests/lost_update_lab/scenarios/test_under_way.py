@@ -265,6 +265,7 @@ def looks(sql: Any) -> bool:
     return len(found) == 1
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize(
     ("one_session", "crashes", "word"), [(False, 0, KEPT), (False, 1, VIOLATED), (True, 1, KEPT)]
 )
@@ -300,7 +301,8 @@ def looks_at(number: int, sql: Any) -> bool:
     return len(found) == 1
 
 
-@pytest.mark.parametrize(("number", "word"), [pytest.param(1, VIOLATED, marks=pytest.mark.deep), (2, KEPT)])
+@pytest.mark.deep
+@pytest.mark.parametrize(("number", "word"), [(1, VIOLATED), (2, KEPT)])
 def test_a_coroutine_of_a_worker_that_has_crashed_sends_nothing_more(
     trial: Trial, number: int, word: str
 ) -> None:

@@ -240,6 +240,7 @@ def test_pay():
 """
 
 
+@pytest.mark.deep
 def test_numbers_of_sequences_are_those_of_the_recorded_test(project: Path) -> None:
     """The setup names them: the rows of other tables refer to them, and so do the operations' arguments."""
     for name in ("shop.py", "test_shop.py"):
