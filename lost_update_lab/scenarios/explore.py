@@ -179,7 +179,7 @@ def opened(
         stack.enter_context(_keys_as_found(servers))
         before = of.mark(connection), _keys(servers)
         if scenario.setup:
-            set_up(scenario.setup)
+            set_up(scenario.setup, scenario.budget)
             after_setup(of.left_open(connection), before == (of.mark(connection), _keys(servers)))
         tables: Tables = of.tables(servers)
         stack.callback(tables.close)

@@ -12,7 +12,8 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lost_update_lab.snapshot.postgres import CannotBeRestored
+from lost_update_lab.model.errors import ENDS_ITS_TRANSACTION, Broken
+from lost_update_lab.snapshot.postgres import LOCKED, CannotBeRestored
 
 #: the databases that keep an opening state, and what was there before a scenario; followed by the name of the user's
 OPENING, BEFORE = "explorer_opening", "explorer_before"
@@ -22,6 +23,7 @@ _LONGEST = 64
 HELD_FOR = 200
 #: s; a session that still uses a table would keep it from being emptied for a day, MariaDB's own time-out
 PATIENCE = 60
+_LOCK_WAIT_TIMEOUT = 1205
 
 _TABLES = """
 SELECT table_name, auto_increment IS NOT NULL FROM information_schema.tables
@@ -118,18 +120,27 @@ class MariaDBSnapshot:
         for name in self.sequences.keys() & set(written):
             self.run(f"ALTER SEQUENCE `{name}` RESTART WITH {self.sequences[name]}")
         for name in self.tables.keys() & set(written):
-            self.run(f"TRUNCATE `{name}`")
+            self._change(f"TRUNCATE `{name}`")
             if name in self._filled:
                 columns = ", ".join(f"`{each}`" for each in self.tables[name].stored)
                 self.run(
                     f"INSERT INTO `{name}` ({columns}) SELECT {columns} FROM `{self._kept}`.`{name}`"  # noqa: S608
                 )
 
+    def _change(self, statement: str) -> None:
+        """Raises Broken: a session of nobody's is inside of a transaction that has used the table."""
+        try:
+            self.run(statement)
+        except Exception as error:
+            if error.args[:1] == (_LOCK_WAIT_TIMEOUT,):
+                raise Broken(LOCKED, ENDS_ITS_TRANSACTION) from None
+            raise
+
     def restore_all(self) -> None:
         """Drop the tables and sequences that were created since, and restore the others, as far as they exist."""
         there = {name for (name,) in self.run(_NAMES)}
         for name in there - {*self.tables, *self.sequences}:
-            self.run(f"DROP TABLE `{name}`")  # of a sequence, too
+            self._change(f"DROP TABLE `{name}`")  # of a sequence, too
         self.restore(there & {*self.tables, *self.sequences})
 
     def drop(self) -> None:

@@ -16,14 +16,17 @@ from typing import Any
 
 import psycopg
 from psycopg import sql
-from psycopg.pq import ExecStatus
+from psycopg.pq import DiagnosticField, ExecStatus
 
-from lost_update_lab.model.errors import IT_COUNTS, Broken
+from lost_update_lab.model.errors import ENDS_ITS_TRANSACTION, IT_COUNTS, Broken
 from lost_update_lab.snapshot import functions, written
 from lost_update_lab.snapshot.catalogue import OWN, Catalogue, Table, look
 from lost_update_lab.snapshot.functions import Kept, Names
 
 VACUUM_EVERY = 300  # runs: each leaves dead rows, which slow down the next ones
+PATIENCE = 10  # s; a session of nobody's may be inside of a transaction for ever
+LOCKED = "a table cannot be read or restored: a session that is no worker's has locked it"
+_LOCK_NOT_AVAILABLE = b"55P03"
 
 
 class CannotBeRestored(RuntimeError):
@@ -41,6 +44,7 @@ class PostgresSnapshot:
         only: Collection[str] | None = None,
     ) -> None:
         self.connection, self.schema = connection, schema
+        connection.execute(f"SET lock_timeout = '{PATIENCE}s'")
         there = look(connection)
         tables = tuple(each for each in there.tables if each.columns and (only is None or each.title in only))
         self.catalogue: Catalogue = replace(there, tables=tables)
@@ -147,6 +151,8 @@ class PostgresSnapshot:
         """Returns a table that differed and seemed not to be written."""
         done = self.connection.pgconn.exec_prepared(b"restore", (b"t" if every else b"f",))
         if done.status != ExecStatus.TUPLES_OK:
+            if done.error_field(DiagnosticField.SQLSTATE) == _LOCK_NOT_AVAILABLE:
+                raise Broken(LOCKED, ENDS_ITS_TRANSACTION)
             raise RuntimeError(f"restoring the opening state: {done.error_message.decode(errors='replace')}")
         return (done.get_value(0, 0) or b"").decode()
 

@@ -172,7 +172,7 @@ def test_a_thread_at_a_breakpoint_does_not_hang() -> None:
         thread.start()
         while not any("stand" in frame.name for frame in hang._frames(thread)):
             pass
-        found.append(hang._in_a_debugger(thread))
+        found.append(hang.in_a_debugger(thread))
     over.set()
     assert found == [True, False]
 
