@@ -97,6 +97,7 @@ class Harness:
         self.servers = {server.name: server for server in servers}
         self.patches = Patches()
         self.until, self.runs = _now() + (bounds.budget or inf), 0
+        self.all_begin = False  # also the workers that wait for a crash: so that their clients are warm, too
         self.keeps = False  # a search is under way, and what exists stays until its end (garbage.py)
         #: found out before a search (poll_calibration.py): does a worker look at a wall clock? The longest lease, in µs
         self.looks, self.longest = False, 0
@@ -212,6 +213,9 @@ class Harness:
         return run.copy()
 
     def _know(self, run: World) -> None:
+        for worker in run.workers:
+            if not self.all_begin and self.bounds.stands_for(worker.index) is not None:
+                worker.dormant, worker.main.state = True, State.DONE
         run.until, run.looks = self.until, self.looks
         run.longest, run.recording, run.counted = self.longest, self.recording, self.counted
 
@@ -316,6 +320,8 @@ class Harness:
     def _end_thread(self, run: Run, task: Task) -> None:
         """A thread that does not come to its end is left where it is. From now on another one takes its place. One that
         hangs in a server comes to its end if that lets it go."""
+        if task.worker.dormant:
+            return
         if task.steps:
             task.steps.close()
         if task.steps or task.coroutine:  # it ends with the thread of its loop

@@ -177,6 +177,8 @@ class Worker:
     #: because time had passed
     offered: tuple[bytes, int] | None = None
     crashed: bool = False
+    #: it has not begun, and does not unless another worker crashes (Bounds.stands_for)
+    dormant: bool = False
     #: its main thread was ended from outside, in the middle of something
     halted: bool = False
     #: it has sent a command that is more than a read

@@ -160,6 +160,11 @@ class Run(World):
         if task.due is None and not self.ending:
             self.live(task, self.arrives(task, Begins()).play(self, task))
 
+    def acknowledges(self, task: Task) -> None:
+        """A task's work is done, and its queue is not told yet: a worker that crashes here is delivered again."""
+        if not self.ending:
+            self.live(task, self.arrives(task, Begins("acknowledges")).play(self, task))
+
     def new_unheard(self, task: Task) -> Task:
         """What the client of this task has sent goes on without it: nobody hears more of it."""
         if self.recorder:

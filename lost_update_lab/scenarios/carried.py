@@ -21,7 +21,7 @@ _ROWS = ("_meta", "__mapper__")
 def carried(scenario: Scenario) -> dict[str, str]:
     """`whose name of a value` → a text of what it holds now."""
     found: dict[str, str] = {}
-    for worker in scenario.workers:
+    for worker in scenario.callers:
         for operation in worker.operations:
             for name, value in values(operation):
                 for path, text in _inside(value, name, DEEPEST):

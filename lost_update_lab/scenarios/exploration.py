@@ -81,6 +81,7 @@ class Opened:
             slack=round(of.slack * SECOND),
             budget=of.budget,
             aside=ASIDE,
+            redelivers=of.redelivered,
         )
 
     @contextmanager
@@ -240,11 +241,11 @@ def volatile(serial: SerialOrders, known: Names) -> Names:
     """The columns, besides those that are `known`, that differ between two runs of the same order. Raises Mistake if
     more differs than columns."""
     system = serial.system
-    order = tuple(i for i, worker in enumerate(system.scenario.workers) for _ in worker.operations)
+    order = tuple(i for i, worker in enumerate(system.scenario.callers) for _ in worker.operations)
     held_at_first = carried(system.scenario)
     serial.run(order)  # clients connect, caches fill
     theirs = {
-        str(getattr(each.call, "__module__", "")) for w in system.scenario.workers for each in w.operations
+        str(getattr(each.call, "__module__", "")) for w in system.scenario.callers for each in w.operations
     }
     meanwhile = Meanwhile(system.scenario, modules.state(first=theirs))
     first, one = serial.run(order, meanwhile), _rows(system)

@@ -108,7 +108,7 @@ class InOrder:
             for _ in range(done):
                 if index in left:
                     left.remove(index)
-        whole = len(self.order) == sum(len(each.operations) for each in self.system.scenario.workers)
+        whole = len(self.order) == sum(len(each.operations) for each in self.system.scenario.callers)
         left = [index for index in left if not run.workers[index].finished]
         if not left and not whole:
             run.stuck = True
@@ -176,7 +176,7 @@ class SerialOrders:
 
     def __init__(self, harness: Harness, system: Operations) -> None:
         self.harness, self.system = harness, system
-        self.operations = [len(each.operations) for each in system.scenario.workers]
+        self.operations = [len(each.operations) for each in system.scenario.callers]
         self._known: dict[tuple[int, ...], list[Serial]] = {}
         #: those in which leases existed when a worker began
         self._may_wait: dict[tuple[int, ...], None] = {}

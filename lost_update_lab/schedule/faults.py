@@ -172,6 +172,9 @@ def _crash(world: World, worker: Worker) -> None:
             _dies(world, task)
     world.record(worker.name, worker.name, "crash", "crashes", "")
     _end_sessions(world, gone)
+    for other in world.workers:
+        if other.dormant and world.bounds.stands_for(other.index) == worker.index:
+            other.dormant, other.main.state = False, State.RUN
 
 
 def _goes_on(world: World, task: Task) -> bool:

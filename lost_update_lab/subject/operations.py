@@ -18,6 +18,7 @@ from lost_update_lab.model.errors import Unanswered
 from lost_update_lab.model.gaps import Gap, read
 from lost_update_lab.model.server import Server
 from lost_update_lab.model.system import GAPS, LEASES, STALLED, UNBROKEN, Ending, Judgement, leased, told_of
+from lost_update_lab.runs.place import here
 from lost_update_lab.servers.mariadb.server import MariaDBServer
 from lost_update_lab.servers.redis.server import RedisServer
 from lost_update_lab.snapshot.redis import RedisSnapshot
@@ -126,6 +127,8 @@ class Operations:
         for operation in self.scenario.workers[index].operations:
             results.append(self._call(operation))
             self.done[index] += 1
+        if self.scenario.redelivered and (place := here()):
+            place.run.acknowledges(place.task)
         return Told.of(results[0] if len(results) == 1 else results)
 
     def _call(self, operation: Operation) -> Any:

@@ -91,8 +91,9 @@ def _free(call: Any) -> Iterator[tuple[str, Any, Any]]:
                 yield name, cell, cell.cell_contents
 
 
-def workers_of(given: Iterable[Any]) -> tuple[Worker, ...]:
-    """Workers, callables without arguments, or (callable, arguments …). Without a name they are called A, B, C …"""
+def workers_of(given: Iterable[Any], comes_again: bool = False) -> tuple[Worker, ...]:
+    """Workers, callables without arguments, or (callable, arguments …). Without a name they are called A, B, C …
+    `comes_again`: each comes a second time, so one is enough."""
     found: dict[str, Worker] = {}
     for letter, each in zip(string.ascii_uppercase, given, strict=False):
         if isinstance(each, Worker):
@@ -104,7 +105,7 @@ def workers_of(given: Iterable[Any]) -> tuple[Worker, ...]:
         if made.name in found:
             raise Mistake(f"two workers are called {made.name!r}: give each a name of its own")
         found[made.name] = made
-    alone = len(found) == 1 and any(each.is_of_asyncio for each in found.values())
+    alone = len(found) == 1 and (comes_again or any(each.is_of_asyncio for each in found.values()))
     if not (alone or 2 <= len(found) <= MOST_WORKERS):
         told = f"{len(found)} worker{'s' * (len(found) != 1)}"
         again = any(len(each.operations) > 1 for each in found.values())
@@ -183,6 +184,18 @@ class Scenario:
     mutate: bool = False
     #: which part of a comparison (comparisons.py): which pair, which level
     part: str = ""
+
+    #: the workers of the second half are those of the first half, delivered again after a crash
+    redelivered: bool = False
+
+    @property
+    def callers(self) -> tuple[Worker, ...]:
+        """The workers that begin by themselves."""
+        return self.workers[: len(self.workers) // 2] if self.redelivered else self.workers
+
+    def again(self, index: int) -> int | None:
+        """The number of the worker that begins when this one crashes."""
+        return index + len(self.callers) if self.redelivered and index < len(self.callers) else None
 
     @property
     def title(self) -> str:
