@@ -178,6 +178,11 @@ class Harness:
             raise Broken(run.bypassed, ITS_OWN_THREADS)
         return run
 
+    def settled(self) -> None:
+        """After the last run of a search. Raises Broken if that has left behind what no restore undoes."""
+        for server in self.servers.values():
+            server.settled()
+
     def forget_answers(self) -> None:
         """A server answers otherwise from now on."""
         self._opening.clear()

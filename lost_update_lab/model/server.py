@@ -110,6 +110,9 @@ class Server(Protocol):
     def hidden(self) -> bytes:
         """What else belongs to a state: what the replica has."""
 
+    def settled(self) -> None:
+        """After the last run of a search. Raises Broken if something is left that no restore undoes."""
+
     def watch(self) -> None:
         """From now on, notice a client that talks to this server past the gates."""
 

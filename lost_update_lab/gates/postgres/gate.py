@@ -12,7 +12,6 @@ from psycopg.pq import TransactionStatus
 
 from lost_update_lab.adapters import psycopg as driver
 from lost_update_lab.gates.patch import Patches
-from lost_update_lab.gates.postgres import ddl
 from lost_update_lab.gates.postgres.connections import connect
 from lost_update_lab.gates.postgres.describe import (
     NO_CLOCK,
@@ -42,7 +41,7 @@ from lost_update_lab.runs.one_owner import only_owner
 from lost_update_lab.runs.place import Active, Here, here
 from lost_update_lab.runs.run import Run
 from lost_update_lab.schedule import pending
-from lost_update_lab.servers.postgres import levels, limits
+from lost_update_lab.servers.postgres import ddl, levels, limits
 from lost_update_lab.servers.postgres.clock_words import sleeps, virtual
 from lost_update_lab.servers.postgres.server import NAME, PostgresServer
 from lost_update_lab.servers.postgres.transactions import USUAL
@@ -95,7 +94,7 @@ def waiting(place: Here, connection: Any, gen: Any) -> Standing:
     kind = driver.kind_of(gen, given)
     if error := (
         beyond(kind, given, server.timed)
-        or ddl.beyond(server, text_of(given))
+        or (None if server.makes_tables else ddl.beyond(text_of(given)))
         or _inside(server, given)
         or _begins_to_ask(server, given)
     ):

@@ -24,7 +24,7 @@ from lost_update_lab.model.memoised_server import Who
 from lost_update_lab.model.workers import Standing, Task
 from lost_update_lab.schedule import pending
 from lost_update_lab.schedule.world import World
-from lost_update_lab.servers.postgres import levels, limits
+from lost_update_lab.servers.postgres import ddl, levels, limits
 from lost_update_lab.servers.postgres.limits import NONE, Limits
 from lost_update_lab.servers.postgres.locks import NEWS_WITHIN_MS, holds
 from lost_update_lab.servers.postgres.memoised import GOES_ON, Answer, MemoisedPostgres, Session
@@ -148,6 +148,8 @@ def execute(
     try:
         answer = yield from _drive(world, task, server, connection, op, gen, lifted)
     except psycopg.Error as raised:
+        if raised.diag.message_primary == ddl.MAKES:
+            raise ddl.refused(op.text) from None
         limits.put_back(connection, lifted)
         touched = _after(task, server, connection, op)
         error = _as_it_would_be(task, raised)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import psycopg
@@ -21,7 +22,7 @@ from lost_update_lab.servers.clock import Clock
 from lost_update_lab.servers.compound import Compound
 from lost_update_lab.servers.deadlines import Ends
 from lost_update_lab.servers.draws import Draws
-from lost_update_lab.servers.postgres import deadlines, levels, limits
+from lost_update_lab.servers.postgres import ddl, deadlines, levels, limits
 from lost_update_lab.servers.postgres.bypass import BypassDetector
 from lost_update_lab.servers.postgres.locks import BLOCKERS, HELD, Line, array, edges, holds, in_circle, wrote
 from lost_update_lab.servers.postgres.memoised import Answers, MemoisedPostgres, asks_for_more
@@ -75,11 +76,8 @@ class PostgresServer(Plain):
             b"counting": COUNTING,
             b"called": CALLED,
         }
-        questions |= {b"has_table": "SELECT to_regclass($1)"}
         questions |= {b"look_at_all": LOOK_AT_ALL} if counted else {}
-        for name, query in questions.items():
-            if message := self.admin.pgconn.prepare(name, query.encode()).error_message:
-                raise RuntimeError(message.decode(errors="replace"))
+        self._prepare(questions)
         self._seen: dict[int, Look] = {}
         self.version, self._proving = 0, False
         #: some command asks for its clock, which is virtual from then on
@@ -96,6 +94,11 @@ class PostgresServer(Plain):
         self._hidden = Hidden(self.ask, " ".join(counted) or contents_sql)
         #: commands that read and write
         self.compound = Compound(lambda: ((name or b"").decode() for (name,) in self.ask(b"called")))
+
+    def _prepare(self, questions: Mapping[bytes, str]) -> None:
+        for name, query in questions.items():
+            if message := self.admin.pgconn.prepare(name, query.encode()).error_message:
+                raise RuntimeError(message.decode(errors="replace"))
 
     def ask(self, name: bytes, *values: bytes) -> list[tuple[bytes | None, ...]]:
         """One round trip beside the gates: a prepared query, with its rows as text."""
@@ -161,10 +164,6 @@ class PostgresServer(Plain):
     def clock_inside(self, text: str, timed: bool) -> str:
         """A function, a view or a column in this command that goes by the server's own clock. "": none."""
         return self._hidden.clock_in(text, timed)
-
-    def has_table(self, name: str) -> bool:
-        """Is there such a table, which is no temporary one?"""
-        return bool(self.ask(b"has_table", name.encode())[0][0])
 
     # -- its clock ----------------------------------------------------------------------------------------------
 
@@ -344,27 +343,41 @@ class PostgresServer(Plain):
         self._proved()
         self._proving = True
         pids = [array([session.info.backend_pid for session in sessions])]
-        self.admin.pgconn.send_query_prepared(b"held", pids)
+        self.admin.pgconn.send_query_prepared(b"held" if self.makes_tables else b"left", pids)
         self.admin.pgconn.flush()
 
     def _proved(self) -> None:
         held, self._proving = self._proving, False
+        results = []
         while held and (result := self.admin.pgconn.get_result()):
-            if result.status != ExecStatus.TUPLES_OK or result.ntuples:
-                rows = [result.get_value(row, 1) for row in range(result.ntuples)]
+            results.append(result)
+        for result in results:
+            rows = [result.get_value(row, 1) for row in range(result.ntuples)]
+            if b"" in rows:
+                raise ddl.refused()
+            if result.status != ExecStatus.TUPLES_OK or rows:
                 raise RuntimeError(
                     f"sessions still hold locks after the run: {rows or result.error_message!r}"
                 )
 
+    def settled(self) -> None:
+        self._proved()
+
     def watch(self) -> None:
         self._bypass.watch()
+        if not self.makes_tables:
+            ddl.refuse(self.admin)
+            self._prepare({b"left": f"{HELD} UNION ALL {ddl.REFUSED}"})
 
     def bypassed(self) -> str:
-        self._proved()
+        with suppress(Broken):  # it has ended the search, or comes too late for it
+            self._proved()
         return self._bypass.bypassed()
 
     def close(self) -> None:
         self._line.end()
+        if not self.makes_tables:
+            ddl.allow(self.admin)
         self.admin.close()
 
 
