@@ -46,9 +46,9 @@ class Prepared:
         values = [given[name] for name in self.names]
         if connection.execute_wrappers or connection.settings_dict.get("DISABLE_SERVER_SIDE_CURSORS"):
             return self._unprepared(connection, values)
-        held: Session | None = connection.__dict__.get("prepared")
+        held: PreparedSession | None = connection.__dict__.get("prepared")
         if held is None or held.session is not connection.connection:
-            held = connection.__dict__["prepared"] = Session(connection.connection)
+            held = connection.__dict__["prepared"] = PreparedSession(connection.connection)
         try:
             return _rows(held.execute(self, values))
         except psycopg.Error:
@@ -64,7 +64,7 @@ class Prepared:
             return _rows(cursor.pgresult)
 
 
-class Session:
+class PreparedSession:
     """A connection to the server and its prepared statements. `pgresult`: the last result, as on a cursor."""
 
     def __init__(self, session: psycopg.Connection[Any]) -> None:

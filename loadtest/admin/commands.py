@@ -20,8 +20,16 @@ from ledger.admin.import_form import number
 from ledger.strategies import CONTROL
 from loadtest.admin.estimate import of_command
 from loadtest.admin.strategies_field import asked_for, strategies_field
-from loadtest.background.commands import COMMAND_LINES, COMMANDS, EXPLORE, FAULTS, TRUST, TRUST_SECONDS, Asked
-from loadtest.faults.hazards import HAZARDS
+from loadtest.background.commands import (
+    COMMAND_LINES,
+    COMMANDS,
+    EXPLORE,
+    FAULTS,
+    TRUST,
+    TRUST_SECONDS,
+    CommandRequest,
+)
+from loadtest.faults.hazards import ADVERSARIES
 from loadtest.faults.sentences import about
 from loadtest.findings.brief import brief
 from loadtest.findings.gloss import plain
@@ -62,7 +70,7 @@ class CommandForm(forms.Form):
     strategies = strategies_field()
     hazards = forms.MultipleChoiceField(
         required=False,
-        choices=[(slug, slug) for slug in HAZARDS],
+        choices=[(slug, slug) for slug in ADVERSARIES],
         initial=["pause", "crash-holding"],
         widget=UnfoldAdminCheckboxSelectMultipleWidget,
         label="Hazards",
@@ -86,7 +94,7 @@ class CommandForm(forms.Form):
         """Return what happens in each hazard, and the ticks of its variants."""
         groups: dict[Hazard, list[Any]] = {}
         for box in self["hazards"]:
-            groups.setdefault(HAZARDS[str(box.data["value"])].word, []).append(box)
+            groups.setdefault(ADVERSARIES[str(box.data["value"])].word, []).append(box)
         return [(about(hazard), boxes) for hazard, boxes in groups.items()]
 
     def clean_strategies(self) -> list[str]:
@@ -105,11 +113,11 @@ class CommandForm(forms.Form):
             raise forms.ValidationError(f"Choose 1 to {MOST_HAZARDS} hazards.")
         return chosen
 
-    def asked(self) -> Asked:
+    def asked(self) -> CommandRequest:
         chosen: dict[str, Any] = {
             name: tuple(v) if isinstance(v, list) else v for name, v in self.cleaned_data.items()
         }
-        return Asked(command=self.command, **chosen)
+        return CommandRequest(command=self.command, **chosen)
 
 
 class Commands:

@@ -20,7 +20,7 @@ from loadtest.report.strategy_page import claim, sentences, textbook
 
 RESULTS = 10
 #: order → its name, and what it goes by
-SORTS: dict[str, tuple[str, Callable[[evidence.Row], Any]]] = {
+SORTS: dict[str, tuple[str, Callable[[evidence.StrategyRow], Any]]] = {
     "": ("the six to begin with first", lambda row: row.slug not in CARD),
     "name": ("by name", lambda row: row.slug),
     "kind": ("by kind", lambda row: (row.kind, row.slug)),

@@ -22,7 +22,7 @@ from ledger.addresses import BASE_DIR
 from ledger.strategies import CONTROL, known
 from loadtest import models
 from loadtest.background.runner import Runner, steps
-from loadtest.faults.hazards import HAZARDS
+from loadtest.faults.hazards import ADVERSARIES
 from loadtest.servers.children import child_environment
 from loadtest.trials import records
 from loadtest.verdict.words import Word, gravest
@@ -39,7 +39,7 @@ SAID = 40
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class CommandRequest:
     """What somebody wants run. `budget`: seconds of search for each strategy; `hazards`: none for all of them."""
 
     command: str
@@ -52,7 +52,11 @@ class Asked:
 
     def words(self, strategy: str) -> list[str]:
         """Return the command's words for one strategy. Raises ValueError for what no form offers."""
-        if self.command not in COMMANDS or strategy not in known() or not set(self.hazards) <= HAZARDS.keys():
+        if (
+            self.command not in COMMANDS
+            or strategy not in known()
+            or not set(self.hazards) <= ADVERSARIES.keys()
+        ):
             raise ValueError(f"not offered: {self.command} {strategy} {', '.join(self.hazards)}")
         hazards = [word for name in self.hazards for word in ("--hazard", name)]
         own = {
@@ -71,7 +75,7 @@ class CommandRunner(Runner):
 
     commands = COMMANDS
 
-    def begin(self, asked: Asked, user: Any = None) -> models.Trial:
+    def begin(self, asked: CommandRequest, user: Any = None) -> models.Trial:
         """Store the request. Raises ValueError for what is not offered, and when the user has too many under way."""
         for strategy in asked.strategies:
             asked.words(strategy)
@@ -94,12 +98,14 @@ class CommandRunner(Runner):
         return _not_run(row, row.options["strategies"][at], f"it failed: {error}")
 
 
-def _asked(row: models.Trial) -> Asked:
+def _asked(row: models.Trial) -> CommandRequest:
     asked = row.options["asked"]
-    return Asked(**{**asked, "strategies": tuple(asked["strategies"]), "hazards": tuple(asked["hazards"])})
+    return CommandRequest(
+        **{**asked, "strategies": tuple(asked["strategies"]), "hazards": tuple(asked["hazards"])}
+    )
 
 
-def _run(row: models.Trial, asked: Asked, strategy: str) -> dict[str, Any]:
+def _run(row: models.Trial, asked: CommandRequest, strategy: str) -> dict[str, Any]:
     """Run the command to its end, or until somebody stops it. Returns what its file holds; {"reason"} without one."""
     with tempfile.TemporaryDirectory(prefix="lab-command-") as folder:
         said = Path(folder, "said.txt")
@@ -156,7 +162,9 @@ def _lines(said: Path) -> list[str]:
     return [line.strip()[:300] for line in text.splitlines() if line.strip()][-SAID:]
 
 
-def _results(row: models.Trial, asked: Asked, strategy: str, found: Mapping[str, Any]) -> list[models.Result]:
+def _results(
+    row: models.Trial, asked: CommandRequest, strategy: str, found: Mapping[str, Any]
+) -> list[models.Result]:
     """Return the results to store; the control's, which comes with every strategy, once."""
     if "reason" in found:
         return [_not_run(row, strategy, found["reason"])]

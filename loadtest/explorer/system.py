@@ -15,7 +15,7 @@ from ledger.lock_tables import LOCK_TABLES
 from ledger.lock_tables.centre_lock import CentreLock
 from ledger.models import Book, LockRecord
 from ledger.posting import Busy, Line, Posting, Refused
-from ledger.reconcile import Books, Operation, Outcome
+from ledger.reconcile import Books, ClientOperation, ClientOutcome
 from ledger.stores.sql import ALIASES
 from ledger.strategies import find
 from ledger.strategies.sql import LOCKED, code_of
@@ -185,24 +185,24 @@ class LedgerSystem(Operations):
             doubts=(Doubt(f"with no fault of its own {told}", MISTAKE),) if surprised else (),
         )
 
-    def _operations(self, endings: Sequence[Ending]) -> dict[str, list[Operation]]:
-        found: dict[str, list[Operation]] = {}
+    def _operations(self, endings: Sequence[Ending]) -> dict[str, list[ClientOperation]]:
+        found: dict[str, list[ClientOperation]] = {}
         for index, ending in enumerate(endings):
             for account, amount in self.turns.legs(index):
-                operation = Operation(
+                operation = ClientOperation(
                     self.posting(index).key, amount, self._outcome(ending)[0], EPOCH, EPOCH + 1, ending.worker
                 )
                 found.setdefault(account, []).append(operation)
         return found
 
-    def _outcome(self, ending: Ending) -> tuple[Outcome, str]:
+    def _outcome(self, ending: Ending) -> tuple[ClientOutcome, str]:
         if ending.crashed or ending.waiting:
-            return Outcome.INFO, ""
+            return ClientOutcome.INFO, ""
         if ending.error is None:
-            return Outcome.OK, ""
+            return ClientOutcome.OK, ""
         if isinstance(ending.error, Refused) or _gave_up(ending.error):
-            return Outcome.FAIL, type(ending.error).__name__
-        return Outcome.INFO, type(ending.error).__name__
+            return ClientOutcome.FAIL, type(ending.error).__name__
+        return ClientOutcome.INFO, type(ending.error).__name__
 
     def _stalls(self, endings: Sequence[Ending], stuck: bool) -> list[Breach]:
         found = []

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ledger.stores import STORES
-from loadtest.front.evidence import Row
+from loadtest.front.evidence import StrategyRow
 from loadtest.report.pages.kinds import GROUPS, NOTHING
 from locks.hazards import Hazard
 
@@ -56,10 +56,10 @@ class Filters:
     def hazards(self) -> tuple[str, ...]:
         return tuple(map(str, Hazard))
 
-    def chosen(self, rows: Iterable[Row]) -> list[Row]:
+    def chosen(self, rows: Iterable[StrategyRow]) -> list[StrategyRow]:
         return [row for row in rows if self._fits(row)]
 
-    def _fits(self, row: Row) -> bool:
+    def _fits(self, row: StrategyRow) -> bool:
         return (
             self.kind in ("", row.kind)
             and (not self.store or self.store in row.stores)

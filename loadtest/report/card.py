@@ -29,7 +29,7 @@ AGAIN = "Give the explorer more time (--budget), or run the hazard again."
 
 
 @dataclass(frozen=True)
-class Row:
+class HazardRow:
     """One hazard, with the words of both commands. "": unknown to the command, or it cannot touch the lock."""
 
     hazard: str
@@ -53,7 +53,7 @@ class Card:
     """What is known about one lock. `smallest`: the explorer's counterexample, if there is one."""
 
     strategy: str
-    rows: Sequence[Row]
+    rows: Sequence[HazardRow]
     load: Mapping[str, Any]
     search: Mapping[str, Any]
     smallest: Mapping[str, Any] | None
@@ -155,7 +155,7 @@ def report_of(
 
 def _rows(
     swarm: Mapping[str, Any], search: Mapping[str, Any], cells: Iterable[Mapping[str, Any]]
-) -> Iterator[Row]:
+) -> Iterator[HazardRow]:
     explored = {name: word for name, word in search.get("under", {}).items() if word != Word.NOT_RUN}
     done = {str(Hazard.CONTENTION): swarm, **{each["hazard"]: each for each in cells}}
     for hazard in dict.fromkeys([*done, *explored]):
@@ -163,7 +163,7 @@ def _rows(
         word = "" if found["verdict"] == Word.NOT_RUN else str(found["verdict"])
         claimed = bool(found.get("claimed", hazard in search.get("claims", ())))
         if word or hazard in explored:
-            yield Row(hazard, claimed, explored.get(hazard, ""), word)
+            yield HazardRow(hazard, claimed, explored.get(hazard, ""), word)
 
 
 def _of(report: Mapping[str, Any], strategy: str) -> list[Mapping[str, Any]]:

@@ -19,7 +19,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from loadtest.faults.hazards import HAZARDS
+from loadtest.faults.hazards import ADVERSARIES
 from loadtest.report.faults import rows
 from loadtest.report.narrow import blank, filled, width_of
 from loadtest.report.terminal import STYLE, was_stopped
@@ -87,7 +87,7 @@ def _blocks(lines: Lines, hazards: Sequence[str], width: int) -> Iterator[Render
 
 
 def _number(hazard: str) -> str:
-    return str(list(HAZARDS).index(hazard) + 1)
+    return str(list(ADVERSARIES).index(hazard) + 1)
 
 
 def _word(cell: Cell | None) -> str:

@@ -17,7 +17,7 @@ FIRST, LAST = 0.05, 0.85
 
 
 @dataclass(frozen=True)
-class Event:
+class SoakEvent:
     """After `count` completed postings: a `strike` of this kind, or the start of an import (kind "")."""
 
     count: int
@@ -42,7 +42,7 @@ class SoakPlan:
     at_most: float = 0
     seed: int = 0
 
-    def events(self) -> Iterator[Event]:
+    def events(self) -> Iterator[SoakEvent]:
         """Yield the strikes and imports in order. The first `strikes` contain each kind, and the AIMED ones once for
         each strategy."""
         chance = random.Random(self.seed)  # noqa: S311  (not a secret)
@@ -50,8 +50,10 @@ class SoakPlan:
         kinds = [*KINDS, *further, *chance.choices(KINDS, k=self.strikes)][: self.strikes]
         chance.shuffle(kinds)
         counts = sorted(chance.uniform(FIRST, LAST) for _ in kinds)
-        strikes = [Event(int(share * self.postings), kind) for share, kind in zip(counts, kinds, strict=True)]
-        begun = [Event(int(LAST * self.postings * n / self.imports)) for n in range(self.imports)]
+        strikes = [
+            SoakEvent(int(share * self.postings), kind) for share, kind in zip(counts, kinds, strict=True)
+        ]
+        begun = [SoakEvent(int(LAST * self.postings * n / self.imports)) for n in range(self.imports)]
         yield from sorted([*begun, *strikes], key=lambda event: event.count)
 
     def end(self, done: int) -> int:

@@ -15,7 +15,7 @@ from typing import Any
 
 import psutil
 
-from ledger.reconcile import Outcome
+from ledger.reconcile import ClientOutcome
 from loadtest.history.calls import Call
 from loadtest.soak.link import LOST
 from loadtest.soak.plan import BACKGROUND, WEB
@@ -124,9 +124,9 @@ def recovery(
     all lines that it held were posted. None: this never happened, or it held nothing."""
     if each.kind == BACKGROUND:
         keys = each.held.get(book, ())
-        ended = [call.ended for call in imported if call.key in keys and call.outcome is Outcome.OK]
+        ended = [call.ended for call in imported if call.key in keys and call.outcome is ClientOutcome.OK]
         return round(max(ended) - each.at, 3) if keys and len(ended) == len(keys) else None
-    after = [c.ended for c in calls if c.outcome is Outcome.OK and c.started >= each.at]
+    after = [c.ended for c in calls if c.outcome is ClientOutcome.OK and c.started >= each.at]
     return round(min(after) - each.at, 3) if after else None
 
 

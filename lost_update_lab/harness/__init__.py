@@ -47,7 +47,7 @@ from lost_update_lab.model.system import (
     told_of,
     words_of,
 )
-from lost_update_lab.model.workers import Halt, State, Task, Worker
+from lost_update_lab.model.workers import Halt, State, Task, WorkerProcess
 from lost_update_lab.runs import garbage
 from lost_update_lab.runs.hang import HUNG_WITHIN, hang, swallows
 from lost_update_lab.runs.in_memory_run import InMemoryRun
@@ -268,13 +268,13 @@ class Harness:
         finally:
             attach(None)
 
-    def _worker(self, index: int) -> Worker:
-        worker = Worker(chr(ord("A") + index), index)
+    def _worker(self, index: int) -> WorkerProcess:
+        worker = WorkerProcess(chr(ord("A") + index), index)
         thread = self.threads[index]
         worker.tasks.append(Task(worker.name, worker, main=True, thread=thread.thread, go=thread.begin))
         return worker
 
-    def _job(self, run: Run, worker: Worker) -> Callable[[], None]:
+    def _job(self, run: Run, worker: WorkerProcess) -> Callable[[], None]:
         def job() -> None:
             attach(Here(run, worker.main))
             try:

@@ -72,9 +72,9 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[RESULTS], config.stash[TOLD], config.stash[MISTAKES] = [], [], []
     if path := config.getoption("--race-record"):
         from lost_update_lab.gates.patch import Patches
-        from lost_update_lab.suggest.recording import Recorder
+        from lost_update_lab.suggest.recording import CommandRecorder
 
-        config.stash[RECORDER] = Recorder(Path(path))
+        config.stash[RECORDER] = CommandRecorder(Path(path))
         config.stash[RECORDER].install(Patches())
     if told := config.getoption("--race-mutation"):
         from lost_update_lab.gates.patch import Patches

@@ -17,7 +17,7 @@ from lost_update_lab.memo.recording import Event, Recorder, Recording
 from lost_update_lab.model.bounds import Bounds
 from lost_update_lab.model.errors import Broken
 from lost_update_lab.model.server import Server
-from lost_update_lab.model.workers import Halt, Standing, State, Task, Worker, halt
+from lost_update_lab.model.workers import Halt, Standing, State, Task, WorkerProcess, halt
 from lost_update_lab.runs.hang import Watchdog, out_of_time
 from lost_update_lab.runs.memory import Memory
 from lost_update_lab.schedule import decisions, faults, pending
@@ -38,7 +38,7 @@ class Run(World):
     recorder: Recorder | None
 
     def __init__(
-        self, workers: Sequence[Worker], servers: dict[str, Server], bounds: Bounds, choose: Chooser
+        self, workers: Sequence[WorkerProcess], servers: dict[str, Server], bounds: Bounds, choose: Chooser
     ) -> None:
         super().__init__(workers, servers, bounds, choose)
         self._over = threading.Lock()

@@ -12,7 +12,7 @@ from typing import Any
 from lost_update_lab.gates.redis.questions import asking
 from lost_update_lab.runs.in_time import Aside, Unending, within
 from lost_update_lab.runs.place import Here, anywhere, attach, beside
-from lost_update_lab.servers.mariadb.memoised import Held
+from lost_update_lab.servers.mariadb.memoised import HeldInTables
 from lost_update_lab.servers.mariadb.server import MariaDBServer
 from lost_update_lab.servers.postgres.server import Look, PostgresServer
 from lost_update_lab.subject.operations import BROKEN
@@ -22,7 +22,7 @@ from lost_update_lab.subject.scenario import Invariant, Mistake
 ANSWERS_WITHIN = 15.0
 
 
-class Reader:
+class InvariantReader:
     """Asks the invariants in a thread of its own."""
 
     def __init__(self, always: Sequence[Invariant], leave: Callable[[], None]) -> None:
@@ -93,7 +93,7 @@ class ObservedPostgres(PostgresServer):
     """A PostgreSQL that has the reader ask at every commit."""
 
     makes_tables = False  # what is put back is what the setup has made
-    reader: Reader | None = None
+    reader: InvariantReader | None = None
     _broken = b""
 
     def __init__(self, *args: Any, **keywords: Any) -> None:
@@ -127,7 +127,7 @@ class ObservedPostgres(PostgresServer):
 class ObservedMariaDB(MariaDBServer):
     """The same on a MariaDB."""
 
-    reader: Reader | None = None
+    reader: InvariantReader | None = None
     _broken = b""
 
     def __init__(self, *args: Any, **keywords: Any) -> None:
@@ -139,7 +139,7 @@ class ObservedMariaDB(MariaDBServer):
         self._broken = b""
         super().begin(*args, **keywords)
 
-    def _look(self) -> Held:
+    def _look(self) -> HeldInTables:
         held = super()._look()
         if self.reader and not self._broken and BROKEN not in held.contents:
             if held.contents not in self._known:

@@ -22,7 +22,7 @@ from lost_update_lab.scenarios.exploration import Finding, Opened, search
 from lost_update_lab.scenarios.judging import BETWEEN, Judge
 from lost_update_lab.scenarios.mistakes import after_setup, examine, not_explored, remedy_of, set_up
 from lost_update_lab.scenarios.mutations import mutations
-from lost_update_lab.scenarios.progress import Progress, shown
+from lost_update_lab.scenarios.progress import SearchProgress, shown
 from lost_update_lab.scenarios.result import INCONCLUSIVE, KEPT, Result
 from lost_update_lab.scenarios.schedule import Schedule
 from lost_update_lab.snapshot.redis import RedisSnapshot
@@ -126,7 +126,7 @@ def run(
     leave_as_found: bool = True,
     replay: str = "",
     again: str = "",
-    progress: Callable[[Progress], None] | None = None,
+    progress: Callable[[SearchProgress], None] | None = None,
 ) -> Result:
     """Explore a scenario on these servers, or `replay` one schedule of it. `again`: how a user sees it again.
     `progress` is told how far the search is."""

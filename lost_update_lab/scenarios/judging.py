@@ -11,7 +11,7 @@ from lost_update_lab.model.gaps import AN_HOUR, Lease
 from lost_update_lab.model.system import STALLED, UNBROKEN, Ending, Judgement
 from lost_update_lab.scenarios.commits import holds
 from lost_update_lab.scenarios.serial import Serial, SerialOrders, prefixes
-from lost_update_lab.subject.operations import REFUSED, VIOLATED, Observed
+from lost_update_lab.subject.operations import REFUSED, VIOLATED, FinishedSchedule
 from lost_update_lab.subject.outcome import NEW, NOW
 from lost_update_lab.subject.scenario import Scenario
 
@@ -36,7 +36,7 @@ class Judge:
         #: the serial orders with gaps that schedules were found equal to, in words
         self.with_gaps: dict[str, None] = {}
 
-    def __call__(self, observed: Observed) -> Judgement:
+    def __call__(self, observed: FinishedSchedule) -> Judgement:
         if found := [*observed.broken, *self._broken(observed)]:
             return Judgement(VIOLATED, tuple(found))
         if found := list(self._stalls(observed)):
@@ -45,13 +45,13 @@ class Judge:
             return Judgement(UNBROKEN)
         return self._serializable(observed)
 
-    def _broken(self, observed: Observed) -> Iterator[str]:
+    def _broken(self, observed: FinishedSchedule) -> Iterator[str]:
         for invariant in self.scenario.invariants:
             results = self._results(observed)[: invariant.results] if invariant.results else []
             if not holds(invariant, *results):
                 yield invariant.sentence
 
-    def _results(self, observed: Observed) -> list[Any]:
+    def _results(self, observed: FinishedSchedule) -> list[Any]:
         """Those of the workers that begin by themselves; if one crashed, that of its second delivery."""
         found, endings = observed.results, observed.endings
         again = [self.scenario.again(index) for index in range(len(self.scenario.callers))]
@@ -60,7 +60,7 @@ class Judge:
             for index, second in enumerate(again)
         ]
 
-    def _stalls(self, observed: Observed) -> Iterator[str]:
+    def _stalls(self, observed: FinishedSchedule) -> Iterator[str]:
         names = self.scenario.names
         if observed.stuck:
             waiting = [names[each.worker] for each in observed.endings if each.waiting]
@@ -73,7 +73,7 @@ class Judge:
 
     # -- the default: some serial order -----------------------------------------------------------------------------
 
-    def _serializable(self, observed: Observed) -> Judgement:
+    def _serializable(self, observed: FinishedSchedule) -> Judgement:
         """A worker that was cut off, or struck, has done each operation or not. What it was told does not count. If
         that worker was delivered again, and has returned, each operation has happened, and once."""
         endings = observed.endings
@@ -118,7 +118,7 @@ class Judge:
     def _says_no(self, error: BaseException | None) -> bool:
         return isinstance(error, self.scenario.refusals) if self.scenario.refusals else False
 
-    def _some(self, observed: Observed, whole: Sequence[int], free: set[int]) -> bool:
+    def _some(self, observed: FinishedSchedule, whole: Sequence[int], free: set[int]) -> bool:
         """Is there a serial order that left the same, and told the same to the workers in `whole`? Of the workers in
         `free`, any number of operations may have happened; of the others, all."""
         assert self.serial
@@ -133,13 +133,13 @@ class Judge:
                     return True
         return False
 
-    def _not_so(self, observed: Observed, whole: Sequence[int]) -> Iterator[str]:
+    def _not_so(self, observed: FinishedSchedule, whole: Sequence[int]) -> Iterator[str]:
         """Would it be right if leases had ended between the workers?"""
         assert self.serial
         if found := next((each for each in self.serial.all() if _same(observed, each, whole)), None):
             yield NOT_BETWEEN.format(self._in_words(found))
 
-    def _nearest(self, observed: Observed, whole: Sequence[int]) -> Iterator[str]:
+    def _nearest(self, observed: FinishedSchedule, whole: Sequence[int]) -> Iterator[str]:
         """How the outcome differs from the serial order that is most like it."""
         assert self.serial
         serials = [serial for serial in self.serial.all() if serial.fits(observed.gaps)]
@@ -178,7 +178,7 @@ def _is_whole(ending: Ending) -> bool:
     return not (ending.crashed or ending.waiting or ending.struck)
 
 
-def _same(observed: Observed, serial: Serial, whole: Sequence[int]) -> bool:
+def _same(observed: FinishedSchedule, serial: Serial, whole: Sequence[int]) -> bool:
     outcome = observed.outcome
     return outcome.left_the_same(serial.outcome) and outcome.answered_the_same(serial.outcome, whole)
 

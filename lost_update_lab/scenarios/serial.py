@@ -25,7 +25,7 @@ from lost_update_lab.model.workers import State, Task
 from lost_update_lab.runs.run import Run
 from lost_update_lab.schedule import virtual_clock
 from lost_update_lab.schedule.world import World
-from lost_update_lab.subject.operations import Observed, Operations
+from lost_update_lab.subject.operations import FinishedSchedule, Operations
 from lost_update_lab.subject.outcome import Outcome
 
 #: the most orders of operations that are run
@@ -40,7 +40,7 @@ class Serial:
     with those workers of the order that came before."""
 
     order: tuple[int, ...]
-    observed: Observed
+    observed: FinishedSchedule
     #: the judge's verdict, if it can be given already
     judgement: Judgement
     steps: tuple[Step, ...] = ()

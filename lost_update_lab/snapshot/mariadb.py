@@ -53,7 +53,7 @@ Rows = Mapping[str, tuple[tuple[Any, ...], ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class MariadbTable:
     """`numbers`: an insert draws a number from a counter; `sequences`: those that a DEFAULT asks."""
 
     name: str
@@ -149,13 +149,13 @@ class MariaDBSnapshot:
         self.run(f"DROP DATABASE IF EXISTS `{self._kept}`")
 
 
-def _select(table: Table) -> str:
+def _select(table: MariadbTable) -> str:
     columns = ", ".join(f"`{each}`" for each in table.columns)
     order = ", ".join(f"`{each}`" for each in table.key) or columns
     return f"SELECT {columns} FROM `{table.name}` ORDER BY {order}"  # noqa: S608  (names of its own)
 
 
-def _look(run: Run, sequences: Collection[str]) -> list[Table]:
+def _look(run: Run, sequences: Collection[str]) -> list[MariadbTable]:
     columns = run(_COLUMNS)
 
     def asked(table: str) -> tuple[str, ...]:
@@ -163,7 +163,7 @@ def _look(run: Run, sequences: Collection[str]) -> list[Table]:
         return tuple(name for name in sequences if any(f"`{name.lower()}`" in each for each in defaults))
 
     return [
-        Table(
+        MariadbTable(
             name,
             tuple(column for of, column, *_ in columns if of == name),
             tuple(column for of, column, key, *_ in columns if of == name and key),

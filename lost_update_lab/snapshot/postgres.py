@@ -21,7 +21,7 @@ from psycopg.pq import DiagnosticField, ExecStatus
 from lost_update_lab.model.errors import ENDS_ITS_TRANSACTION, IT_COUNTS, Broken
 from lost_update_lab.snapshot import functions, written
 from lost_update_lab.snapshot.catalogue import OWN, Catalogue, Table, look
-from lost_update_lab.snapshot.functions import Kept, Names
+from lost_update_lab.snapshot.functions import KeptTable, Names
 
 VACUUM_EVERY = 300  # runs: each leaves dead rows, which slow down the next ones
 PATIENCE = 10  # s; a session of nobody's may be inside of a transaction for ever
@@ -54,7 +54,7 @@ class PostgresSnapshot:
                 "Explore in a database without it"
             )
         self._runs = 0
-        self._kept: list[Kept] = []
+        self._kept: list[KeptTable] = []
         self._looks: dict[tuple[str, ...], str] = {}
         self._take()
 
@@ -76,7 +76,7 @@ class PostgresSnapshot:
             looks.append(self._look([each for each in self._kept if each.table.title in partly]))
         return f"SELECT {', '.join(looks)} FROM {self.schema}.written() AS w"  # noqa: S608  (names of our own)
 
-    def _look(self, tables: Sequence[Kept], left_out: Names = ()) -> str:
+    def _look(self, tables: Sequence[KeptTable], left_out: Names = ()) -> str:
         """The call of a function that looks at these tables, which is made if it does not exist."""
         key = (*(each.table.title for each in tables), "", *sorted(map(".".join, left_out)))
         if key not in self._looks:
@@ -97,7 +97,7 @@ class PostgresSnapshot:
         row = run("SELECT pg_current_xact_id()::text::bigint % 4294967296").fetchone()
         assert row
         for number, table in enumerate(self.tables, 1):
-            kept = Kept(number, table, sql.Identifier(self.schema, f"opening_{number}"), row[0])
+            kept = KeptTable(number, table, sql.Identifier(self.schema, f"opening_{number}"), row[0])
             columns = functions.columns_of(table)
             copy = sql.SQL("CREATE UNLOGGED TABLE {} AS SELECT {} FROM ONLY {}")
             run(copy.format(kept.kept, columns, table.quoted))
@@ -112,7 +112,7 @@ class PostgresSnapshot:
         self.connection.pgconn.prepare(b"restore", f"SELECT {self.schema}.restore($1)".encode())
         self.connection.pgconn.prepare(b"changed", self.contents_sql().encode())
 
-    def _sum(self, kept: Kept, left_out: Names = ()) -> str:
+    def _sum(self, kept: KeptTable, left_out: Names = ()) -> str:
         """Of the opening rows."""
         query = sql.SQL("SELECT {}").format(functions.sum_of(kept.table, kept.kept, left_out))
         row = self.connection.execute(query).fetchone()

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from lost_update_lab.suggest.literals import NAME
-from lost_update_lab.suggest.pairs import Operation, Pair
-from lost_update_lab.suggest.recording import Command
+from lost_update_lab.suggest.pairs import Pair, RecordedOperation
+from lost_update_lab.suggest.recording import RecordedCommand
 
 _CHANGES = re.compile(
     r"\s*(?:UPDATE|INSERT|DELETE|MERGE|REPLACE|CREATE|ALTER|DROP|TRUNCATE)\b", re.IGNORECASE
@@ -172,13 +172,13 @@ def _test(pair: Pair, django: bool) -> str:
     return "\n".join([*made, "    race.explore(crashes=1)", ""])
 
 
-def _together(pair: Pair) -> Sequence[Command]:
+def _together(pair: Pair) -> Sequence[RecordedCommand]:
     """What has to exist for both operations: in one test, what existed for the first; of two tests, the longer one."""
     beginnings = [list(_changes(each)) for each in (pair.first, pair.second)]
     return (min if pair.first.test == pair.second.test else max)(beginnings, key=len)
 
 
-def _changes(operation: Operation) -> Iterator[Command]:
+def _changes(operation: RecordedOperation) -> Iterator[RecordedCommand]:
     for each in operation.before:
         if each.server == "redis" or (_CHANGES.match(each.text) and not _NEVER.match(each.text)):
             yield each

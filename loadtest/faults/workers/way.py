@@ -14,7 +14,7 @@ from loadtest.faults.workers.addresses import NAMES, connect_to
 from lost_update_lab.embedded.replication import NAME
 
 
-class Way:
+class WayToServers:
     """How this process reaches the servers. The next cell may send it elsewhere."""
 
     def __init__(self) -> None:

@@ -17,7 +17,7 @@ from lost_update_lab.gates.mariadb.describe import (
     outside_of_a_transaction,
     text_of,
 )
-from lost_update_lab.gates.mariadb.step import SqlCommand, execute, server_of
+from lost_update_lab.gates.mariadb.step import MariadbCommand, execute, server_of
 from lost_update_lab.gates.patch import Patches
 from lost_update_lab.model.commands import ENDS
 from lost_update_lab.model.effects import NOBODY
@@ -151,7 +151,7 @@ def _sent(place: Here, connection: Any, name: str, text: str, alone: bool = Fals
         yield from run.waiting(task, NOBODY, seconds, f"sleep in MariaDB {seconds:g} s")
     op, text = describe(text, driver.inside(connection), server.by_the_clock(text)), without_sleep(text)
     op.alone = alone
-    known = SqlCommand(session.who[1:], op, name, text, driver.commits_by_itself(connection))
+    known = MariadbCommand(session.who[1:], op, name, text, driver.commits_by_itself(connection))
     event = run.arrives(task, known)
     try:
         return (yield from execute(run, task, connection, event))

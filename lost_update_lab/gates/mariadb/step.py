@@ -21,7 +21,7 @@ from lost_update_lab.schedule import pending
 from lost_update_lab.schedule.world import World
 from lost_update_lab.servers.mariadb import clock_words
 from lost_update_lab.servers.mariadb.locks import NEWS_WITHIN_MS
-from lost_update_lab.servers.mariadb.memoised import GOES_ON, Answer, MemoisedMariaDB, Status, Wait
+from lost_update_lab.servers.mariadb.memoised import GOES_ON, MariadbAnswer, MemoisedMariaDB, Status, Wait
 from lost_update_lab.servers.mariadb.patience import STATEMENT, waiting
 from lost_update_lab.servers.mariadb.server import NAME, MariaDBServer
 from lost_update_lab.servers.mariadb.session import look_again, session_of
@@ -33,7 +33,7 @@ _LOST = 2013
 
 
 @dataclass(slots=True)
-class SqlCommand:
+class MariadbCommand:
     """A command as it was recorded. `name`: the connection's, by its thread and its place among those of the thread.
     `method`: PyMySQL's, which has sent it, and `text`: what that sends. `commits`: before this command, each one of the
     session does so by itself."""
@@ -93,7 +93,7 @@ class SqlCommand:
             _lose(world, task, who)
 
 
-def execute(world: World, task: Task, connection: Any, command: SqlCommand) -> Standing:
+def execute(world: World, task: Task, connection: Any, command: MariadbCommand) -> Standing:
     """Stand before the command, then send it and read the answer. Returns what PyMySQL's method does."""
     server, session, op = server_of(world), session_of(connection), command.op
     yield from pending.standing(world, task, op)
@@ -132,7 +132,7 @@ def execute(world: World, task: Task, connection: Any, command: SqlCommand) -> S
     return found
 
 
-def _sent(world: World, task: Task, connection: Any, command: SqlCommand) -> Standing:
+def _sent(world: World, task: Task, connection: Any, command: MariadbCommand) -> Standing:
     """Send it. Ends when the answer is there."""
     session, text = session_of(connection), clock_words.virtual(command.text)
     driver.ask(connection, waiting(text))
@@ -232,7 +232,7 @@ def _after(
         task.history.is_out(session.who)
     if touched:
         server.touched()
-    server.learn(connection, op, Answer(reply, told, failed, server.held, touched, status))
+    server.learn(connection, op, MariadbAnswer(reply, told, failed, server.held, touched, status))
 
 
 def _only_rows(text: str) -> bool:

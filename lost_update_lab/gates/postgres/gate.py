@@ -25,7 +25,7 @@ from lost_update_lab.gates.postgres.describe import (
     text_of,
     under_way,
 )
-from lost_update_lab.gates.postgres.step import SqlCommand, begin, execute
+from lost_update_lab.gates.postgres.step import PostgresCommand, begin, execute
 from lost_update_lab.model.commands import ENDS, Op
 from lost_update_lab.model.effects import NOBODY
 from lost_update_lab.model.errors import (
@@ -180,7 +180,7 @@ def _sent(
     if seconds is not None:
         gen, given = yield from _sleep(run, task, connection, gen, given, seconds)
     tells = hasattr(source, "pgresult")
-    event = run.arrives(task, SqlCommand(name, op, known.explorer_isolation, tells=tells))
+    event = run.arrives(task, PostgresCommand(name, op, known.explorer_isolation, tells=tells))
     result = (lambda: getattr(source, "pgresult", None)) if tells else None
     try:
         steps = execute(run, task, connection, op, gen, result)
@@ -219,7 +219,7 @@ def _begins(
     """Begin a transaction, as psycopg does before its first command. `alone`: it has only one (Op)."""
     connection.explorer_sends = Sends(task, lambda: None)
     op = Op(NAME, text.decode(), text, local=True, reads=True, alone=alone)
-    begins = SqlCommand(name, op, connection.explorer_isolation, begins=True, send=sending(text))
+    begins = PostgresCommand(name, op, connection.explorer_isolation, begins=True, send=sending(text))
     run.arrives(task, begins)
     yield from begin(run, task, connection, op, driver.command(connection, text))
 
@@ -228,7 +228,7 @@ def _ends(run: Run, task: Task, connection: Any, name: tuple[int, int], text: st
     """End the transaction that a command is by itself. After an error nobody can come in between."""
     undone = text == "ROLLBACK"
     op = Op(NAME, text, text.encode(), local=undone, reads=undone, alone=True)
-    run.arrives(task, SqlCommand(name, op, connection.explorer_isolation, send=sending(op.identity)))
+    run.arrives(task, PostgresCommand(name, op, connection.explorer_isolation, send=sending(op.identity)))
     yield from execute(run, task, connection, op, driver.command(connection, op.identity), None)
 
 

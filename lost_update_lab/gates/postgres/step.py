@@ -25,9 +25,14 @@ from lost_update_lab.model.workers import Standing, Task
 from lost_update_lab.schedule import pending
 from lost_update_lab.schedule.world import World
 from lost_update_lab.servers.postgres import ddl, levels, limits
-from lost_update_lab.servers.postgres.limits import NONE, Limits
+from lost_update_lab.servers.postgres.limits import NONE, TimeLimits
 from lost_update_lab.servers.postgres.locks import NEWS_WITHIN_MS, holds
-from lost_update_lab.servers.postgres.memoised import GOES_ON, Answer, MemoisedPostgres, Session
+from lost_update_lab.servers.postgres.memoised import (
+    GOES_ON,
+    MemoisedPostgres,
+    PostgresAnswer,
+    PostgresSession,
+)
 from lost_update_lab.servers.postgres.server import NAME, PostgresServer
 from lost_update_lab.servers.postgres.transactions import lasts
 
@@ -35,7 +40,7 @@ GIVEN_UP = "canceling statement due to user request"
 
 
 @dataclass(slots=True)
-class SqlCommand:
+class PostgresCommand:
     """A command as it was recorded. `name`: the connection's, by its thread and its place among those of the thread.
     `begins`: it is psycopg's own BEGIN before a command. `tells`: its reply is told to the worker."""
 
@@ -270,7 +275,7 @@ def _drive(
     connection: Any,
     op: Op,
     gen: Generator[Any, Any, Any],
-    lifted: Limits,
+    lifted: TimeLimits,
 ) -> Standing:
     """Run psycopg's own generator. When no reply comes, the server is asked whether the command is blocked.
     If no other session is inside a transaction, or holds a lock, nothing could block it. `lifted`: how long it may
@@ -329,7 +334,7 @@ def _ask(world: World, connection: Any, op: Op, begins: bool = False, tells: boo
         _question(server, connection, op, *how)
 
 
-def _note_waits(world: World, connection: Any, op: Op, lifted: Limits) -> None:
+def _note_waits(world: World, connection: Any, op: Op, lifted: TimeLimits) -> None:
     server, asked = world.servers[NAME], connection.explorer_asked
     assert isinstance(server, PostgresServer)
     if world.learns:
@@ -375,7 +380,7 @@ def _learn(
     assert isinstance(server, PostgresServer)
     if not world.learns:
         return
-    session = Session(
+    session = PostgresSession(
         connection.pgconn.transaction_status,
         getattr(connection, "explorer_wrote", False),
         getattr(connection, "explorer_calls", False),
@@ -396,4 +401,4 @@ def _learn(
     )
     if asked and not server.answers.closed:
         held = server.committed(), server.everything()
-        server.answers.known[asked] = Answer(reply, shown, error, *held, touched, session)
+        server.answers.known[asked] = PostgresAnswer(reply, shown, error, *held, touched, session)

@@ -26,7 +26,7 @@ ENDS = Op(NAME, "(the session ends: its client is gone)", b"the session ends")
 COMMITS = Op(NAME, "COMMIT", b"COMMIT")
 
 
-class Left:
+class LeftSession:
     """A session whose client is gone, as the server sees it."""
 
     def __init__(self, connection: Any) -> None:
@@ -48,7 +48,7 @@ def leave(run: Run, task: Task, connection: Any) -> bool:
     if unknown or task.state is State.WAIT or limits.are_set(connection):
         return False
     left = run.new_unheard(task)
-    session: Any = Left(connection)
+    session: Any = LeftSession(connection)
     cut(connection)
     connection.explorer_cut = None  # it stays closed
     task.history.is_out(session.explorer_who)

@@ -64,7 +64,7 @@ class Patience(NamedTuple):
 
 
 @dataclass(slots=True)
-class Session:
+class MariadbSession:
     """`settings`: statements that make a new session like this one. `autocommit`: as it was when first seen."""
 
     settings: tuple[str, ...]
@@ -142,18 +142,18 @@ class Session:
         return Status(inside, commits, self.holds, keeps=self.keeps)
 
 
-def session_of(connection: Any) -> Session:
-    found: Session = connection.explorer_session
+def session_of(connection: Any) -> MariadbSession:
+    found: MariadbSession = connection.explorer_session
     return found
 
 
-def look(driver: Driver, connection: Any) -> Session:
+def look(driver: Driver, connection: Any) -> MariadbSession:
     """Look at a connection that is seen for the first time. In real time it waits for ever from now on."""
     settings = tuple(_setting(*row) for row in driver.run(connection, SETTINGS))
     patience, isolation = _patience(driver, connection)
     for statement in _waits(patience):
         driver.run(connection, statement)
-    return Session(settings, driver.commits_by_itself(connection), isolation, patience, patience)
+    return MariadbSession(settings, driver.commits_by_itself(connection), isolation, patience, patience)
 
 
 def look_again(driver: Driver, connection: Any) -> None:

@@ -25,7 +25,7 @@ UNION ALL SELECT event_object_table FROM information_schema.triggers WHERE event
 _WORD = re.compile(r"\w+")
 
 
-class Hidden:
+class HiddenOnMariadb:
     """`ask`: one round trip beside the gates."""
 
     def __init__(self, ask: Callable[[str], tuple[tuple[Any, ...], ...]]) -> None:

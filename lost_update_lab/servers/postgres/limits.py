@@ -22,7 +22,7 @@ LOCK, STATEMENT = "lock_timeout", "statement_timeout"
 _UNITS = {"us": 0.001, "ms": 1.0, "s": 1e3, "min": 6e4, "h": 3.6e6, "d": 8.64e7}
 
 
-class Limits(NamedTuple):
+class TimeLimits(NamedTuple):
     """In ms; 0: none. `local`: they are lifted until the transaction ends."""
 
     lock: int = 0
@@ -37,10 +37,10 @@ class Limits(NamedTuple):
         return min(found, default=(None, ""))
 
 
-NONE = Limits()
+NONE = TimeLimits()
 
 
-def lift(connection: Any, op: Op) -> Limits:
+def lift(connection: Any, op: Op) -> TimeLimits:
     """Before a command: look at a session that is seen for the first time, and note one that is told its limits. Lifts
     those that count for this command, and returns them."""
     if connection.closed:
@@ -56,7 +56,7 @@ def lift(connection: Any, op: Op) -> Limits:
     return found
 
 
-def put_back(connection: Any, lifted: Limits) -> None:
+def put_back(connection: Any, lifted: TimeLimits) -> None:
     """After the command. With its transaction, what was set for it has ended."""
     status = connection.pgconn.transaction_status
     inside = status != TransactionStatus.IDLE
@@ -81,12 +81,12 @@ def are_set(connection: Any) -> bool:
     return bool(getattr(connection, "explorer_limited", False))
 
 
-def now(connection: Any) -> Limits:
+def now(connection: Any) -> TimeLimits:
     """What is set in this session now."""
     return _look(connection) if are_set(connection) else NONE
 
 
-def _put(connection: Any, limits: Limits) -> None:
+def _put(connection: Any, limits: TimeLimits) -> None:
     local = "LOCAL " if limits.local else ""
     settings = ((LOCK, limits.lock), (STATEMENT, limits.statement))
     connection.pgconn.exec_("; ".join(f"SET {local}{name} = {ms}" for name, ms in settings).encode())
@@ -106,8 +106,8 @@ def error(limit: str) -> psycopg.Error:
     return kind(said)
 
 
-def _look(connection: Any) -> Limits:
-    return Limits(_shown(connection, LOCK), _shown(connection, STATEMENT))
+def _look(connection: Any) -> TimeLimits:
+    return TimeLimits(_shown(connection, LOCK), _shown(connection, STATEMENT))
 
 
 def _shown(connection: Any, name: str) -> int:

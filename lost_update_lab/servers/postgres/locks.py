@@ -66,7 +66,7 @@ def array(numbers: Sequence[int]) -> bytes:
     return b"{%s}" % ",".join(map(str, numbers)).encode()
 
 
-class Line:
+class WaitingLine:
     """Releases waiting sessions one after the other, so that the same one comes first each time.
 
     `blockers_of`: asks the server which sessions block these process ids. `admin`: a connection to it."""

@@ -18,16 +18,25 @@ from lost_update_lab.model.errors import Broken
 from lost_update_lab.model.memoised_server import Who
 from lost_update_lab.model.server_defaults import Plain
 from lost_update_lab.model.workers import Task
-from lost_update_lab.servers.clock import Clock
+from lost_update_lab.servers.clock import ServerClock
 from lost_update_lab.servers.compound import Compound
 from lost_update_lab.servers.deadlines import Ends
 from lost_update_lab.servers.draws import Draws
 from lost_update_lab.servers.postgres import ddl, deadlines, levels, limits
-from lost_update_lab.servers.postgres.bypass import BypassDetector
-from lost_update_lab.servers.postgres.locks import BLOCKERS, HELD, Line, array, edges, holds, in_circle, wrote
-from lost_update_lab.servers.postgres.memoised import Answers, MemoisedPostgres, asks_for_more
+from lost_update_lab.servers.postgres.bypass import PostgresBypassDetector
+from lost_update_lab.servers.postgres.locks import (
+    BLOCKERS,
+    HELD,
+    WaitingLine,
+    array,
+    edges,
+    holds,
+    in_circle,
+    wrote,
+)
+from lost_update_lab.servers.postgres.memoised import MemoisedPostgres, PostgresAnswers, asks_for_more
 from lost_update_lab.servers.postgres.shadows import SET_CLOCK, SHADOWS, told
-from lost_update_lab.servers.postgres.transactions import USUAL, Way
+from lost_update_lab.servers.postgres.transactions import USUAL, PostgresWay
 from lost_update_lab.servers.postgres.unseen import (
     CALLED,
     COUNTING,
@@ -35,7 +44,7 @@ from lost_update_lab.servers.postgres.unseen import (
     FUNCTIONS,
     RELATIONS,
     SOURCES,
-    Hidden,
+    HiddenOnPostgres,
 )
 from lost_update_lab.snapshot.written import LOOK_AT_ALL, publish
 
@@ -82,16 +91,16 @@ class PostgresServer(Plain):
         self.version, self._proving = 0, False
         #: some command asks for its clock, which is virtual from then on
         self.timed = self._shadowed = self._has_times = False
-        self.clock = Clock(decides=False)
+        self.clock = ServerClock(decides=False)
         #: the isolation of a transaction that asks for none
         self._usual = levels.default_of(self.admin)
-        self._bypass = BypassDetector(self.admin)
+        self._bypass = PostgresBypassDetector(self.admin)
         self._ask = self.changed = True
         self._blockers: dict[int, set[int]] = {}
-        self._line = Line(self.admin, self._blockers_of)
+        self._line = WaitingLine(self.admin, self._blockers_of)
         self.learns = False
-        self.answers, self.way, self.draws = Answers(), Way(), Draws()
-        self._hidden = Hidden(self.ask, " ".join(counted) or contents_sql)
+        self.answers, self.way, self.draws = PostgresAnswers(), PostgresWay(), Draws()
+        self._hidden = HiddenOnPostgres(self.ask, " ".join(counted) or contents_sql)
         #: commands that read and write
         self.compound = Compound(lambda: ((name or b"").decode() for (name,) in self.ask(b"called")))
 
@@ -115,7 +124,7 @@ class PostgresServer(Plain):
         self._proved()
         self._seen = {version: held for version, held in self._seen.items() if version <= known}
         self.version, self._ask, self._blockers, self.changed = 0, True, {}, False
-        self.way, self.draws, self.clock = Way(), Draws(), Clock(self.timed)
+        self.way, self.draws, self.clock = PostgresWay(), Draws(), ServerClock(self.timed)
         self._set_clock()
         if self.answers.counting is None:
             self.answers.counting = {str(name, "utf-8").lower() for (name,) in self.ask(b"counting") if name}
@@ -180,7 +189,7 @@ class PostgresServer(Plain):
     def becomes_timed(self) -> None:
         """From the next run on its clock is virtual. What it has answered so far does not count."""
         self.shadow()
-        self.timed, self.answers = True, Answers()
+        self.timed, self.answers = True, PostgresAnswers()
         self.admin.pgconn.prepare(b"columns", deadlines.COLUMNS)
         if query := deadlines.query(self.ask(b"columns")):
             self.admin.pgconn.prepare(b"deadlines", query)

@@ -33,7 +33,7 @@ _TABLES = re.compile(
 )
 
 
-class Way(way.Way):
+class PostgresWay(way.Way):
     """Under READ COMMITTED each command sees what is committed at that time. So of a transaction only what it wrote or
     locked matters, each with what it found; between transactions, only which waits for which, in which order. A command
     that only reads, or ends its own transaction, meets no other transaction. Under a stricter isolation (`strict`: a

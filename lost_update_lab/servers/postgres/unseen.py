@@ -64,7 +64,7 @@ UNION SELECT relname FROM pg_class JOIN found USING (oid)
 _WORD = re.compile(r"\w+")
 
 
-class Hidden:
+class HiddenOnPostgres:
     """`shown`: the query for the contents. `ask`: one round trip beside the gates. Once a command writes what is not
     shown, answers depend on more than is known of the server."""
 
