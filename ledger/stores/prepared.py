@@ -25,7 +25,7 @@ from psycopg.pq.abc import PGresult
 
 NAMED = re.compile(r"%\((\w+)\)s")
 SUCCEEDED = (int(ExecStatus.TUPLES_OK), int(ExecStatus.COMMAND_OK))
-Row = list[Any]  # bytes, or None
+FetchedRow = list[Any]  # bytes, or None
 
 
 class Prepared:
@@ -36,7 +36,7 @@ class Prepared:
         numbers = {name: f"${n}::{types[name]}" for n, name in enumerate(self.names, 1)}
         self.name, self.text = name.encode(), NAMED.sub(lambda found: numbers[found[1]], text)
 
-    def rows(self, connection: BaseDatabaseWrapper, given: Mapping[str, str]) -> list[Row]:
+    def rows(self, connection: BaseDatabaseWrapper, given: Mapping[str, str]) -> list[FetchedRow]:
         """Execute the statement on Django's `connection`. Raises Django's errors."""
         connection.close_if_health_check_failed()  # as Django's own cursor() does first
         if connection.connection is None:
@@ -55,7 +55,7 @@ class Prepared:
             with connection.wrap_database_errors:
                 raise
 
-    def _unprepared(self, connection: BaseDatabaseWrapper, values: list[str]) -> list[Row]:
+    def _unprepared(self, connection: BaseDatabaseWrapper, values: list[str]) -> list[FetchedRow]:
         """Send text and values through a cursor, together: for a pooler, and for wrappers of Django's statements, which
         expect a cursor."""
         raw: Any = psycopg.RawCursor(connection.connection)
@@ -105,7 +105,7 @@ def _checked(results: Sequence[PGresult]) -> PGresult:
     return results[-1]
 
 
-def _rows(result: PGresult) -> list[Row]:
+def _rows(result: PGresult) -> list[FetchedRow]:
     value, columns, rows = result.get_value, range(result.nfields), []
     for row in range(result.ntuples):
         rows.append([value(row, column) for column in columns])

@@ -21,8 +21,8 @@ from ledger.strategies import CONTROL
 from loadtest.admin.estimate import of_command
 from loadtest.admin.strategies_field import asked_for, strategies_field
 from loadtest.background.commands import (
+    BACKGROUND_COMMANDS,
     COMMAND_LINES,
-    COMMANDS,
     EXPLORE,
     FAULTS,
     TRUST,
@@ -43,7 +43,7 @@ from loadtest.workloads import EXPLORED
 from locks.hazards import Hazard
 
 #: command → its name on the screen, and what it does
-NAMES = {
+COMMAND_TITLES = {
     EXPLORE: (
         "Explore every order",
         "Runs every order of the commands of two workers, with faults between them.",
@@ -132,7 +132,7 @@ class Commands:
                 path(
                     f"{command}/", view(self.command_view), {"command": command}, f"loadtest_trial_{command}"
                 )
-                for command in COMMANDS
+                for command in BACKGROUND_COMMANDS
             ),
             path(
                 "<int:trial_id>/results.<str:kind>", view(self.download_view), name="loadtest_trial_download"
@@ -155,7 +155,7 @@ class Commands:
                 )
             except ValueError as error:
                 form.add_error(None, str(error))
-        title, about = NAMES[command]
+        title, about = COMMAND_TITLES[command]
         page = {"title": title, "about": about, "form": form, "most": MOST[command]}
         page["estimate"] = of_command(form, command)
         context = {**self.admin_site.each_context(request), **page}
@@ -182,7 +182,7 @@ class Commands:
 
 def _as_the_command(trial: Trial) -> dict[str, Any]:
     """Return the options as the command itself writes them; of a comparison's row they are that already."""
-    if trial.command not in COMMANDS:
+    if trial.command not in BACKGROUND_COMMANDS:
         return dict(trial.options)
     asked = trial.options["asked"]
     if trial.command == EXPLORE:

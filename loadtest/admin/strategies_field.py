@@ -11,7 +11,7 @@ from django.http import HttpRequest
 from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget
 
 from ledger.strategies import CARD, known
-from loadtest.report.pages.kinds import GROUPS, NOTHING, group_of
+from loadtest.report.pages.kinds import GROUPS, UNPROTECTED, group_of
 
 
 class Box(NamedTuple):
@@ -44,7 +44,7 @@ class StrategiesBoundField(forms.BoundField):
         first, others = boxes[: len(CARD)], boxes[len(CARD) :]
         kinds = [
             StrategyKind(name, [box for box in others if box.kind == name])
-            for name in dict.fromkeys((*GROUPS, NOTHING))
+            for name in dict.fromkeys((*GROUPS, UNPROTECTED))
         ]
         return [StrategyKind("", first), *(kind for kind in kinds if kind.boxes)]
 

@@ -29,7 +29,7 @@ from loadtest.verdict.words import Word, gravest
 from lost_update_lab.embedded.reaper import REAPER
 
 EXPLORE, FAULTS, TRUST = "explore", "faults", "trust"
-COMMANDS = (EXPLORE, FAULTS, TRUST)
+BACKGROUND_COMMANDS = (EXPLORE, FAULTS, TRUST)
 #: seconds: how often a run is looked at; how long a strategy may take beyond its budget; how long until it has ended
 LOOK_EVERY, MARGIN, END_WITHIN = 0.5, 900.0, 60.0
 #: of the load test that `trust` runs
@@ -53,7 +53,7 @@ class CommandRequest:
     def words(self, strategy: str) -> list[str]:
         """Return the command's words for one strategy. Raises ValueError for what no form offers."""
         if (
-            self.command not in COMMANDS
+            self.command not in BACKGROUND_COMMANDS
             or strategy not in known()
             or not set(self.hazards) <= ADVERSARIES.keys()
         ):
@@ -73,7 +73,7 @@ class CommandRequest:
 class CommandRunner(Runner):
     """A step is one run of the command, for one strategy."""
 
-    commands = COMMANDS
+    commands = BACKGROUND_COMMANDS
 
     def begin(self, asked: CommandRequest, user: Any = None) -> models.Trial:
         """Store the request. Raises ValueError for what is not offered, and when the user has too many under way."""

@@ -22,7 +22,7 @@ from ledger.strategies.sql import LOCKED, code_of
 from loadtest.explorer.clients import OwnClients
 from loadtest.explorer.remembered import Remembered
 from loadtest.explorer.restore import (
-    REDIS,
+    REDIS_SERVER,
     empty,
     empty_mariadb,
     entries,
@@ -40,8 +40,8 @@ from loadtest.verdict.words import Word
 from loadtest.workloads import Turns
 from lost_update_lab.model.bounds import EPOCH
 from lost_update_lab.model.system import UNBROKEN, Ending, Judgement, trace_of
-from lost_update_lab.servers.mariadb.server import NAME as MARIADB
-from lost_update_lab.servers.postgres.server import NAME as POSTGRES
+from lost_update_lab.servers.mariadb.server import MARIADB
+from lost_update_lab.servers.postgres.server import POSTGRES
 from lost_update_lab.snapshot.postgres import PostgresSnapshot
 from lost_update_lab.snapshot.redis import RedisSnapshot
 from lost_update_lab.subject.django_project import DjangoProject
@@ -78,9 +78,9 @@ class LedgerSystem(Operations):
                     worker(each, self.apply, n) for n, each in enumerate("ABCDEFGH"[: job.workers])
                 ),
             ),
-            Servers(os.environ["DATABASE_URL"], addresses[REDIS]),
+            Servers(os.environ["DATABASE_URL"], addresses[REDIS_SERVER]),
             postgres_snapshot(),
-            snapshots.pop(REDIS),
+            snapshots.pop(REDIS_SERVER),
             (project, clients),
         )
         self.patches = project.install, clients.install
@@ -149,7 +149,7 @@ class LedgerSystem(Operations):
         return self._verdicts[key]
 
     def _accounts_in(self, contents: Mapping[str, bytes]) -> bytes:
-        return contents[{"redis": REDIS, MARIADB: MARIADB}.get(self.book.store, POSTGRES)]
+        return contents[{"redis": REDIS_SERVER, MARIADB: MARIADB}.get(self.book.store, POSTGRES)]
 
     def _books_of(self, endings: Sequence[Ending], accounts: bytes) -> Books:
         """Return the books for these outcomes. Which worker a fault struck, or why one was refused, does not matter."""

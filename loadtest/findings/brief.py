@@ -13,7 +13,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from loadtest.findings.effects import State, Step, deeds, holder
-from lost_update_lab.telling.picture import PLAIN, seconds
+from lost_update_lab.telling.picture import PLAIN_KINDS, seconds
 
 LONGEST = 60
 
@@ -68,7 +68,7 @@ def _of_step(step: Step, before: State, after: State, rows: dict[str, str]) -> I
         yield BriefEvent("", f"At {seconds(step['at'])} the lease of {whose} is over.")
     elif step["kind"] == "resume":
         yield BriefEvent(_named(step["task"]), "goes on")
-    elif step["kind"] not in PLAIN:
+    elif step["kind"] not in PLAIN_KINDS:
         yield BriefEvent("", f"**{_fault(step)}.**")
     else:
         for what in deeds(step, before, after, rows):

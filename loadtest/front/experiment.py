@@ -32,7 +32,7 @@ from ledger.stores import store_of
 from ledger.strategies import CONTROL, STRATEGIES
 from loadtest import models, workloads
 from loadtest.history.calls import Call, CallHistory
-from loadtest.report.pages.kinds import ELSEWHERE, group_of
+from loadtest.report.pages.kinds import ON_ONE_MACHINE, group_of
 from loadtest.trials import records
 from loadtest.trials.availability import missing
 from loadtest.trials.case import TrialCase, Witness, run, skipped
@@ -66,7 +66,7 @@ def offered() -> list[str]:
     return [
         slug
         for slug in STRATEGIES
-        if slug != CONTROL and group_of(slug) != ELSEWHERE and not missing(slug, usual_store(slug))
+        if slug != CONTROL and group_of(slug) != ON_ONE_MACHINE and not missing(slug, usual_store(slug))
     ]
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ledger.stores import STORES
 from loadtest.front.evidence import StrategyRow
-from loadtest.report.pages.kinds import GROUPS, NOTHING
+from loadtest.report.pages.kinds import GROUPS, UNPROTECTED
 from locks.hazards import Hazard
 
 #: what many ask at once
@@ -31,7 +31,7 @@ class Filters:
     def of(cls, asked: Mapping[str, str]) -> Filters:
         """Read an address. What is no choice of the form chooses nothing."""
         known = {
-            "kind": (*GROUPS, NOTHING),
+            "kind": (*GROUPS, UNPROTECTED),
             "store": tuple(STORES),
             "withstands": tuple(WITHSTANDS),
         }
@@ -46,7 +46,7 @@ class Filters:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        return (*GROUPS, NOTHING)
+        return (*GROUPS, UNPROTECTED)
 
     @property
     def stores(self) -> tuple[str, ...]:

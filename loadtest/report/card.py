@@ -19,12 +19,12 @@ from rich.table import Table
 
 from loadtest.findings.brief import brief
 from loadtest.report.explorer_table import how_again
-from loadtest.report.terminal import STYLE
+from loadtest.report.terminal import WORD_STYLES
 from loadtest.verdict.words import Word, gravest
 from locks.hazards import Hazard
 
 #: the commands whose files are read, in the order in which they run: a lock that fails early is reported early
-COMMANDS = ("compare", "explore", "faults")
+JUDGING_COMMANDS = ("compare", "explore", "faults")
 AGAIN = "Give the explorer more time (--budget), or run the hazard again."
 
 
@@ -141,7 +141,7 @@ def report_of(
     strategies: Sequence[str], reports: Mapping[str, Mapping[str, Any]], options: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return the contents of `trust.json`. `options`: the options of the command, without the strategies."""
-    first, last = reports[COMMANDS[0]], reports[COMMANDS[-1]]
+    first, last = reports[JUDGING_COMMANDS[0]], reports[JUDGING_COMMANDS[-1]]
     return {
         "command": "trust",
         "started": first.get("started"),
@@ -202,4 +202,4 @@ def sentences(card: Card) -> Iterator[str]:
 
 
 def _word(word: str) -> str:
-    return f"[{STYLE[word]}]{word}[/]" if word else "[dim]·[/]"
+    return f"[{WORD_STYLES[word]}]{word}[/]" if word else "[dim]·[/]"

@@ -22,7 +22,7 @@ from rich.text import Text
 from loadtest.faults.hazards import ADVERSARIES
 from loadtest.report.faults import rows
 from loadtest.report.narrow import blank, filled, width_of
-from loadtest.report.terminal import STYLE, was_stopped
+from loadtest.report.terminal import WORD_STYLES, was_stopped
 from loadtest.verdict.words import LETTERS
 
 TITLE = "What happens to the money"
@@ -111,7 +111,7 @@ def _as_claimed(cell: Cell) -> bool:
 
 
 def _styled(cell: Cell | None, text: str) -> str:
-    style = STYLE[cell["verdict"]] if cell else ""
+    style = WORD_STYLES[cell["verdict"]] if cell else ""
     if text == LETTERS["kept"]:
         style = style.removeprefix("bold ")  # kept, but not claimed
     return f"[{style}]{text}[/]" if style else text

@@ -16,7 +16,7 @@ from loadtest import workloads
 from loadtest.history.calls import Call, CallHistory
 from loadtest.soak.imports import ImportedFiles
 from loadtest.soak.plan import SoakPlan
-from loadtest.soak.strikes import HAZARD_OF, Strike, fired, recovery
+from loadtest.soak.strikes import HAZARD_OF_STRIKE, Strike, fired, recovery
 from loadtest.swarm.import_history import history_of
 from loadtest.trials.case import JudgedCase, TrialCase, Witness, run
 from loadtest.trials.dependencies import no_valkey
@@ -48,7 +48,7 @@ def case_of(plan: SoakPlan, strategy: str, book: Book, folder: Path, *, careful:
         workload=workloads.find("deposits", plan.accounts),
         adversary="soak",
         settings=book.settings,
-        planned=frozenset(str(hazard) for hazard in HAZARD_OF.values()),
+        planned=frozenset(str(hazard) for hazard in HAZARD_OF_STRIKE.values()),
         book=book,
         folder=folder,
         careful=careful,

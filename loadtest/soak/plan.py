@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
-STRATEGIES = ("select-for-update", "atomic-update", "single-writer", "optimistic-version", "fenced")
+SOAKED_STRATEGIES = ("select-for-update", "atomic-update", "single-writer", "optimistic-version", "fenced")
 BACKGROUND, WEB = "background-worker", "web-worker"
 KINDS = (WEB, BACKGROUND, "valkey", "postgres", "web-server")
 #: processes of which there are several, each working for some books only: struck while working for a book under test
@@ -30,7 +30,7 @@ class SoakPlan:
     `at_most`: seconds after which no posting is started (0: no limit). Each book has `processes` × `callers` clients.
     Each client loses its 2nd reply and every `drop`th after it (0: none)."""
 
-    strategies: tuple[str, ...] = STRATEGIES
+    strategies: tuple[str, ...] = SOAKED_STRATEGIES
     postings: int = 100_000
     strikes: int = 60
     imports: int = 5

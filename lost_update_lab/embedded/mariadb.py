@@ -17,7 +17,7 @@ PLACES = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/usr
 
 #: for a server that only the explorer uses. No crash of the server is explored, so its writes need not reach the disk.
 #: Nothing may be decided in the background. Tables lie in one file, which makes emptying them four times as fast
-EXPLORED = {
+EXPLORED_OPTIONS = {
     "innodb-flush-log-at-trx-commit": 0,
     "innodb-doublewrite": "OFF",
     "innodb-file-per-table": "OFF",

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from lost_update_lab.model.digest import digest
 
-PLAIN = (bool, int, float, complex, str, bytes, type(None))
+PLAIN_TYPES = (bool, int, float, complex, str, bytes, type(None))
 #: raw memory, which processes may share; and how the text of what it holds begins
 MEMORY, IN_MEMORY = (ctypes._SimpleCData, ctypes.Array, ctypes.Structure, mmap), "memory"
 _RAW_LOCKS = ("_thread", "itertools")
@@ -210,7 +210,7 @@ def is_mapping(kind: type[Any]) -> bool:
 
 @_once
 def _reader(kind: type[Any]) -> ValueReader:
-    if kind in (*PLAIN, Text):
+    if kind in (*PLAIN_TYPES, Text):
         return _PLAINLY
     if kind.__module__ in _RAW_LOCKS:
         return ValueReader(_without_address, _attributes, is_lock=kind in _LOCKS)
@@ -259,7 +259,7 @@ def _cached_by_a_wrapper(value: Any) -> Text | None:
 
 def _items(value: Any) -> Inside:
     yield _ITSELF, len(value)
-    yield from ((key, each) for key, each in list(value.items()) if type(key) in PLAIN)
+    yield from ((key, each) for key, each in list(value.items()) if type(key) in PLAIN_TYPES)
 
 
 def _places(value: Any) -> Inside:
@@ -268,7 +268,7 @@ def _places(value: Any) -> Inside:
 
 
 def _members(value: Any) -> Inside:
-    yield _ITSELF, Text(repr(sorted(repr(each) for each in value if type(each) in PLAIN)))
+    yield _ITSELF, Text(repr(sorted(repr(each) for each in value if type(each) in PLAIN_TYPES)))
 
 
 def _attributes(value: Any) -> Inside:

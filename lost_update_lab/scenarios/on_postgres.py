@@ -14,7 +14,7 @@ from lost_update_lab.scenarios.constraints import Constraint, of_postgres
 from lost_update_lab.scenarios.isolation import level_of
 from lost_update_lab.snapshot.catalogue import OWN, Table
 from lost_update_lab.snapshot.functions import Names
-from lost_update_lab.snapshot.postgres import LOCKED, CannotBeRestored, PostgresSnapshot
+from lost_update_lab.snapshot.postgres import TABLE_IS_LOCKED, CannotBeRestored, PostgresSnapshot
 from lost_update_lab.subject.scenario import Mistake
 from lost_update_lab.subject.servers import Servers, prepared
 
@@ -73,7 +73,7 @@ def _snapshot(servers: Servers, schema: str) -> PostgresSnapshot:
     try:
         return PostgresSnapshot(connection, schema)
     except psycopg.errors.LockNotAvailable:
-        raise Mistake(f"{LOCKED}. The remedy: {ENDS_ITS_TRANSACTION}") from None
+        raise Mistake(f"{TABLE_IS_LOCKED}. The remedy: {ENDS_ITS_TRANSACTION}") from None
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from psycopg import sql
 
 from lost_update_lab.snapshot import large, written
 from lost_update_lab.snapshot.catalogue import Sequence, Table
-from lost_update_lab.snapshot.large import LARGE
+from lost_update_lab.snapshot.large import LARGE_FROM
 
 #: (table, column)
 Names = Collection[tuple[str, str]]
@@ -56,7 +56,7 @@ class KeptTable:
 
     @property
     def is_large(self) -> bool:
-        return bool(self.table.key) and int(self.opening.partition("/")[2]) >= LARGE
+        return bool(self.table.key) and int(self.opening.partition("/")[2]) >= LARGE_FROM
 
     def fields(self, left_out: Names = ()) -> dict[str, sql.Composable]:
         table, columns = self.table, columns_of(self.table, left_out)

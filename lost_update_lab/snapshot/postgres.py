@@ -25,7 +25,7 @@ from lost_update_lab.snapshot.functions import KeptTable, Names
 
 VACUUM_EVERY = 300  # runs: each leaves dead rows, which slow down the next ones
 PATIENCE = 10  # s; a session of nobody's may be inside of a transaction for ever
-LOCKED = "a table cannot be read or restored: a session that is no worker's has locked it"
+TABLE_IS_LOCKED = "a table cannot be read or restored: a session that is no worker's has locked it"
 _LOCK_NOT_AVAILABLE = b"55P03"
 
 
@@ -152,7 +152,7 @@ class PostgresSnapshot:
         done = self.connection.pgconn.exec_prepared(b"restore", (b"t" if every else b"f",))
         if done.status != ExecStatus.TUPLES_OK:
             if done.error_field(DiagnosticField.SQLSTATE) == _LOCK_NOT_AVAILABLE:
-                raise Broken(LOCKED, ENDS_ITS_TRANSACTION)
+                raise Broken(TABLE_IS_LOCKED, ENDS_ITS_TRANSACTION)
             raise RuntimeError(f"restoring the opening state: {done.error_message.decode(errors='replace')}")
         return (done.get_value(0, 0) or b"").decode()
 

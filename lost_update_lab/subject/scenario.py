@@ -208,7 +208,7 @@ class Scenario:
 
 
 #: the user's words for the faults; each gives how often that fault may happen in one schedule
-WORDS: Mapping[str, frozenset[Fault]] = {
+FAULT_WORDS: Mapping[str, frozenset[Fault]] = {
     "crashes": frozenset({Fault.CRASH}),
     "pauses": frozenset({Fault.PAUSE}),
     "lost_replies": frozenset({Fault.LOST_REPLY}),
@@ -219,10 +219,10 @@ WORDS: Mapping[str, frozenset[Fault]] = {
 
 def faults_of(faults: int, given: Mapping[str, int]) -> tuple[int, frozenset[Fault]]:
     """How many faults in one schedule, and which kinds: `faults` of any kind, or the named ones. Raises Mistake."""
-    if unknown := given.keys() - WORDS.keys():
-        raise Mistake(f"there is no {sorted(unknown)[0]!r}: the faults are {', '.join(WORDS)}")
+    if unknown := given.keys() - FAULT_WORDS.keys():
+        raise Mistake(f"there is no {sorted(unknown)[0]!r}: the faults are {', '.join(FAULT_WORDS)}")
     named = {word: count for word, count in given.items() if count}
-    kinds = frozenset[Fault]().union(*(WORDS[word] for word in named))
+    kinds = frozenset[Fault]().union(*(FAULT_WORDS[word] for word in named))
     number = faults or sum(named.values())
     if not 0 <= number <= 5:
         raise Mistake(f"faults: 0 to 5 in one schedule, not {number}")

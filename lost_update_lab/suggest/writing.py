@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from lost_update_lab.suggest.literals import NAME
+from lost_update_lab.suggest.literals import IMPORTED_NAME
 from lost_update_lab.suggest.pairs import Pair, RecordedOperation
 from lost_update_lab.suggest.recording import RecordedCommand
 
@@ -135,7 +135,7 @@ def source(pairs: Iterable[Pair], django: bool) -> str:
     database = MARIADB if any(each.server == MARIADB for each in commands) else POSTGRES
     calls = [str(each.call) for pair in pairs for each in (pair.first, pair.second)]
     calls += [str(each.values) for pair in pairs for each in _together(pair)]
-    modules = sorted({module for call in calls for module, _ in NAME.findall(call)})
+    modules = sorted({module for call in calls for module, _ in IMPORTED_NAME.findall(call)})
     lines = [*_STANDARD, "", *IMPORTS[database], *["import pytest"] * django, "import redis"]
     lines += ["from django.apps import apps  # noqa: F401"] * django
     lines += ["", *(f"import {each}" for each in modules)]
@@ -144,7 +144,7 @@ def source(pairs: Iterable[Pair], django: bool) -> str:
         helpers.append(CONNECT.format("psycopg.connect" if database == POSTGRES else "mariadb.connect"))
     head = HEAD.format(imports="\n".join(lines))
     text = [head, SENT[database], *helpers, *(_test(pair, django) for pair in pairs)]
-    return NAME.sub(r"\1.\2", "\n\n".join(text))
+    return IMPORTED_NAME.sub(r"\1.\2", "\n\n".join(text))
 
 
 def _test(pair: Pair, django: bool) -> str:

@@ -10,7 +10,7 @@ from lost_update_lab.telling.folding import AGAIN, folded
 
 STANDS, DEAD, WAITS = "stands", "dead", "waits"
 #: kinds of steps that are not faults
-PLAIN = ("step", "lease", "resume", "cancel", AGAIN)
+PLAIN_KINDS = ("step", "lease", "resume", "cancel", AGAIN)
 _DEADLY = ("crash", "worker-dies-renewal-lives")
 
 
@@ -42,7 +42,7 @@ def rows(steps: Sequence[Mapping[str, Any]], opening: Mapping[str, Any] | None) 
         waiting = {task.split(".")[0] for task in state["waiting"]} if state else set()
         shown = {w: lane or (WAITS if w in waiting else "") for w, lane in lanes.items()}
         changed = [] if step["kind"] == "lease" else list(effects(before, state))
-        found.append(PictureRow(step, shown, changed, step["kind"] not in PLAIN))
+        found.append(PictureRow(step, shown, changed, step["kind"] not in PLAIN_KINDS))
         before = state
     return found
 

@@ -17,7 +17,7 @@ from loadtest.history.calls import Call, CallHistory
 from loadtest.trials.case import TrialCase, Witness, run
 from loadtest.verdict.words import Word
 from loadtest.workloads.deposits import Deposits
-from tests.ledger.history import CallHistory as Row
+from tests.ledger.history import History as Row
 
 OK, FAIL, INFO = ClientOutcome.OK, ClientOutcome.FAIL, ClientOutcome.INFO
 

@@ -197,7 +197,7 @@ def test_real_time_ends_no_wait(explore: Explore, setting: str) -> None:
 
 
 def test_a_real_time_out_would_be_noticed(explore: Explore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "lift", lambda connection, op: limits.NONE)
+    monkeypatch.setattr(limits, "lift", lambda connection, op: limits.NO_LIMITS)
     found = explore(slow("SET lock_timeout = '1ms'"), slack=0)
     assert len(found.finals) > 1, "a deposit that gave up is missing"
 

@@ -17,7 +17,7 @@ from loadtest.bench import neighbours
 from loadtest.bench.explorer import cores as explorer_cores
 from loadtest.bench.explorer import peer as explorer_peer
 from loadtest.bench.explorer.cases import CASES, SearchCase
-from loadtest.bench.explorer.cores import LARGE
+from loadtest.bench.explorer.cores import LARGE_CASES
 from loadtest.bench.explorer.rounds import ANY, ONE, Urls, in_turns
 from loadtest.bench.explorer.search import FULL, REAL, harness_for, rates
 from loadtest.bench.locks.pinning import pinned
@@ -45,7 +45,7 @@ class ExplorerPlan:
     the large cases. `rounds`: rounds of each case."""
 
     cases: tuple[str, ...] = tuple(CASES)
-    large: tuple[str, ...] = LARGE
+    large: tuple[str, ...] = LARGE_CASES
     rounds: int = 5
     peer: float = 12.0
     ledger: float = 20.0
@@ -53,7 +53,7 @@ class ExplorerPlan:
     install: bool = True
 
 
-QUICK = ExplorerPlan(large=LARGE[-1:], rounds=1, peer=5.0, ledger=5.0, cores=3.0, install=False)
+QUICK = ExplorerPlan(large=LARGE_CASES[-1:], rounds=1, peer=5.0, ledger=5.0, cores=3.0, install=False)
 
 
 def run(plan: ExplorerPlan, found: Measured, told: Callable[[str], None] = lambda _: None) -> None:

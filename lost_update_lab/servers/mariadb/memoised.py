@@ -17,7 +17,7 @@ from lost_update_lab.servers.deadlines import Ends
 from lost_update_lab.servers.mariadb.way import MariadbWay
 
 #: distinguishes the answer to a command that has waited from the command itself
-GOES_ON = "goes on"
+MARIADB_GOES_ON = "goes on"
 
 
 class Wait(NamedTuple):
@@ -202,7 +202,7 @@ class MemoisedMariaDB(KeptOfSchedule, MemoisedServer):
     def answer(self, who: Who, op: Op) -> MariadbAnswer | Wait:
         """Execute the command; or, if it has waited, hear its answer. Raises Unanswered."""
         before, found = self.session(who), self._held.found
-        asked, timed = self.question(who, op, before, *((GOES_ON,) if before.waits else ()))
+        asked, timed = self.question(who, op, before, *((MARIADB_GOES_ON,) if before.waits else ()))
         answer = self.answers.known.get(asked) if asked else None
         if answer is None:
             raise Unanswered

@@ -9,6 +9,7 @@ from typing import Any
 from lost_update_lab.model.bounds import EPOCH, SECOND
 from lost_update_lab.model.commands import ENDS, Op
 from lost_update_lab.model.errors import Broken
+from lost_update_lab.model.server import NEWS_WITHIN_MS
 from lost_update_lab.model.server_defaults import Plain
 from lost_update_lab.model.workers import Task
 from lost_update_lab.servers.compound import Compound
@@ -26,11 +27,11 @@ from lost_update_lab.servers.mariadb.memoised import (
     undisturbed,
 )
 from lost_update_lab.servers.mariadb.session import Driver, ended, session_of
-from lost_update_lab.servers.mariadb.unseen import CALLED, HiddenOnMariadb
+from lost_update_lab.servers.mariadb.unseen import CALLED_IN_MARIADB, HiddenOnMariadb
 from lost_update_lab.snapshot.mariadb import MariaDBSnapshot, Rows
 from lost_update_lab.telling.narrative import shortened
 
-NAME = "mariadb"
+MARIADB = "mariadb"
 NO_TABLES = "the explorer sees locks of rows and of names, and none of whole tables (LOCK TABLES, DDL)"
 BY_ROWS = "lock a row, or a name (GET_LOCK)"
 _UNCOUNTED = re.compile(
@@ -47,7 +48,7 @@ class MariaDBServer(KeptOfSchedule, Plain):
     `left_out`: columns that make no state, such as times of day: their names, or those of table and column. `besides`:
     tables that no schedule writes."""
 
-    name = NAME
+    name = MARIADB
     lags = learns = False
     virtual_by = "each session's timestamp"
     #: the isolation level of transactions that do not ask for one; "": what their sessions have
@@ -67,7 +68,7 @@ class MariaDBServer(KeptOfSchedule, Plain):
         self._hidden, self._zone = HiddenOnMariadb(self.ask), int(self.ask(_ZONE)[0][0])
         self._sysdate_is_now = bool([self.ask(each) for each in _SYSDATE][1][0][0])
         #: commands that read and write
-        self.compound = Compound(lambda: (str(name) for (name,) in self.ask(CALLED)))
+        self.compound = Compound(lambda: (str(name) for (name,) in self.ask(CALLED_IN_MARIADB)))
         self._seen: dict[int, HeldInTables] = {}
         self.version = 0
         self._ask = self.changed = True
@@ -272,7 +273,7 @@ class MariaDBServer(KeptOfSchedule, Plain):
                 self.ask(f"KILL QUERY {number}")
                 while not self.driver.has_answered(connection, 1000):
                     pass  # for a moment it still looks as if it waited
-            self.driver.has_answered(connection, locks.NEWS_WITHIN_MS)
+            self.driver.has_answered(connection, NEWS_WITHIN_MS)
         self._ask = True
 
     # -- sessions -----------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 from lost_update_lab.servers.mariadb.memoised import Status, Wait
 from lost_update_lab.servers.mariadb.patience import (
     FOR_EVER,
-    NAME,
+    NAMED_LOCK,
     ROWS,
     STATEMENT,
     named_patience,
@@ -54,8 +54,8 @@ class Patience(NamedTuple):
 
     def wait(self, kind: str, text: str, usual: Patience) -> Wait:
         """How long this command may wait for "rows", or a "name"."""
-        given = named_patience(text) if kind == NAME else row_patience(text)
-        seconds = given if kind == NAME or given is not None else self.rows
+        given = named_patience(text) if kind == NAMED_LOCK else row_patience(text)
+        seconds = given if kind == NAMED_LOCK or given is not None else self.rows
         limit = kind
         if self.statement is not None and (seconds is None or self.statement < seconds):
             seconds, limit = self.statement, STATEMENT

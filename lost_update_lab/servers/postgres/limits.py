@@ -37,22 +37,22 @@ class TimeLimits(NamedTuple):
         return min(found, default=(None, ""))
 
 
-NONE = TimeLimits()
+NO_LIMITS = TimeLimits()
 
 
 def lift(connection: Any, op: Op) -> TimeLimits:
     """Before a command: look at a session that is seen for the first time, and note one that is told its limits. Lifts
     those that count for this command, and returns them."""
     if connection.closed:
-        return NONE
+        return NO_LIMITS
     _know(connection, op.text)
     if not connection.explorer_limited or op.local or _ENDS.match(op.text) or speaks_of_them(op.text):
-        return NONE
+        return NO_LIMITS
     inside = connection.pgconn.transaction_status != TransactionStatus.IDLE
     found = _look(connection)._replace(local=inside)
-    if found[:2] == NONE[:2]:
-        return NONE
-    _put(connection, NONE._replace(local=inside))
+    if found[:2] == NO_LIMITS[:2]:
+        return NO_LIMITS
+    _put(connection, NO_LIMITS._replace(local=inside))
     return found
 
 
@@ -61,7 +61,7 @@ def put_back(connection: Any, lifted: TimeLimits) -> None:
     status = connection.pgconn.transaction_status
     inside = status != TransactionStatus.IDLE
     if (
-        lifted != NONE
+        lifted != NO_LIMITS
         and not connection.closed
         and status != TransactionStatus.INERROR
         and lifted.local == inside
@@ -72,7 +72,7 @@ def put_back(connection: Any, lifted: TimeLimits) -> None:
 def _know(connection: Any, text: str) -> None:
     if not hasattr(connection, "explorer_limits"):
         connection.explorer_limits = _look(connection)
-        connection.explorer_limited = connection.explorer_limits != NONE
+        connection.explorer_limited = connection.explorer_limits != NO_LIMITS
     connection.explorer_limited |= speaks_of_them(text)
 
 
@@ -83,7 +83,7 @@ def are_set(connection: Any) -> bool:
 
 def now(connection: Any) -> TimeLimits:
     """What is set in this session now."""
-    return _look(connection) if are_set(connection) else NONE
+    return _look(connection) if are_set(connection) else NO_LIMITS
 
 
 def _put(connection: Any, limits: TimeLimits) -> None:
@@ -96,7 +96,7 @@ def reset(connection: Any) -> None:
     """After a run: the session is as it was when it was made."""
     if getattr(connection, "explorer_limited", False):
         _put(connection, connection.explorer_limits)
-        connection.explorer_limited = connection.explorer_limits != NONE
+        connection.explorer_limited = connection.explorer_limits != NO_LIMITS
 
 
 def error(limit: str) -> psycopg.Error:

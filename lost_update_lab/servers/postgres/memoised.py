@@ -16,7 +16,12 @@ from lost_update_lab.model.workers import Task
 from lost_update_lab.servers.clock import ServerClock
 from lost_update_lab.servers.deadlines import Ends
 from lost_update_lab.servers.draws import Draws
-from lost_update_lab.servers.postgres.transactions import USUAL, PostgresWay, changes_nothing, draws_number
+from lost_update_lab.servers.postgres.transactions import (
+    NOT_STRICT,
+    PostgresWay,
+    changes_nothing,
+    draws_number,
+)
 
 
 class PostgresAnswer(NamedTuple):
@@ -74,7 +79,7 @@ class PostgresAnswers:
 
     def sees_all(self, isolation: IsolationLevel | None) -> bool:
         """Does each command of a session with this isolation depend on what its transaction has seen before?"""
-        return self.strict or isolation not in USUAL
+        return self.strict or isolation not in NOT_STRICT
 
     def close(self) -> None:
         self.closed = True
@@ -127,7 +132,7 @@ class MemoisedPostgres(MemoisedServer):
     def answer(self, who: Who, op: Op, *how: object) -> PostgresAnswer | None:
         """Execute the command; or, if it has waited, hear its answer. None: it waits. Raises Unanswered."""
         before = self.session(who)
-        how = GOES_ON if before.waits else (before.isolation, before.cut, *how)
+        how = POSTGRES_GOES_ON if before.waits else (before.isolation, before.cut, *how)
         if not before.waits:
             self.clock.sends(who, op.alone)
         op = self.clock.asked(op, who)
@@ -199,7 +204,7 @@ class MemoisedPostgres(MemoisedServer):
         return False
 
     def undisturbed(self, op: Op, own: Sequence[Who], others: Sequence[Who]) -> bool:
-        if self.answers.strict or any(self.session(s).isolation not in USUAL for s in (*own, *others)):
+        if self.answers.strict or any(self.session(s).isolation not in NOT_STRICT for s in (*own, *others)):
             return False
         return op.reads or op.text in ENDS or not any(self._wrote(who) for who in others)
 
@@ -215,7 +220,7 @@ class MemoisedPostgres(MemoisedServer):
 
 
 #: distinguishes the answer to a command that has waited from the command itself
-GOES_ON = ("goes on",)
+POSTGRES_GOES_ON = ("goes on",)
 
 
 def asks_for_more(op: Op) -> bool:

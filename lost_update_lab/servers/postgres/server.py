@@ -22,23 +22,14 @@ from lost_update_lab.servers.clock import ServerClock
 from lost_update_lab.servers.compound import Compound
 from lost_update_lab.servers.deadlines import Ends
 from lost_update_lab.servers.draws import Draws
-from lost_update_lab.servers.postgres import ddl, deadlines, levels, limits
+from lost_update_lab.servers.postgres import ddl, deadlines, levels, limits, locks
 from lost_update_lab.servers.postgres.bypass import PostgresBypassDetector
-from lost_update_lab.servers.postgres.locks import (
-    BLOCKERS,
-    HELD,
-    WaitingLine,
-    array,
-    edges,
-    holds,
-    in_circle,
-    wrote,
-)
+from lost_update_lab.servers.postgres.locks import BLOCKERS, HELD, array, edges, holds, in_circle, wrote
 from lost_update_lab.servers.postgres.memoised import MemoisedPostgres, PostgresAnswers, asks_for_more
 from lost_update_lab.servers.postgres.shadows import SET_CLOCK, SHADOWS, told
-from lost_update_lab.servers.postgres.transactions import USUAL, PostgresWay
+from lost_update_lab.servers.postgres.transactions import NOT_STRICT, PostgresWay
 from lost_update_lab.servers.postgres.unseen import (
-    CALLED,
+    CALLED_IN_POSTGRES,
     COUNTING,
     DEFAULTS,
     FUNCTIONS,
@@ -48,7 +39,7 @@ from lost_update_lab.servers.postgres.unseen import (
 )
 from lost_update_lab.snapshot.written import LOOK_AT_ALL, publish
 
-NAME = "postgres"
+POSTGRES = "postgres"
 _TABLES = re.compile(r"\s*(?:CREATE|ALTER|DROP|DO|CALL)\b", re.IGNORECASE)
 LOCKED = "the explorer cannot look at a table that a worker has locked as a whole (LOCK TABLE, TRUNCATE)"
 BY_ROWS = "lock a row; or let others read: LOCK TABLE … IN EXCLUSIVE MODE, DELETE instead of TRUNCATE"
@@ -63,7 +54,7 @@ class PostgresServer(Plain):
     but makes no state, such as times of day. `counted`: the names of the tables that it shows, if it looks only at
     those that PostgreSQL's counters say were written (snapshot/written.py)."""
 
-    name = NAME
+    name = POSTGRES
     lags, cancels = False, True
     virtual_by = "shadowed functions"
     #: the isolation level of transactions that do not ask for one; None: what their sessions have
@@ -83,7 +74,7 @@ class PostgresServer(Plain):
             b"relations": RELATIONS,
             b"functions": FUNCTIONS,
             b"counting": COUNTING,
-            b"called": CALLED,
+            b"called": CALLED_IN_POSTGRES,
         }
         questions |= {b"look_at_all": LOOK_AT_ALL} if counted else {}
         self._prepare(questions)
@@ -97,7 +88,7 @@ class PostgresServer(Plain):
         self._bypass = PostgresBypassDetector(self.admin)
         self._ask = self.changed = True
         self._blockers: dict[int, set[int]] = {}
-        self._line = WaitingLine(self.admin, self._blockers_of)
+        self._line = locks.WaitingLine(self.admin, self._blockers_of)
         self.learns = False
         self.answers, self.way, self.draws = PostgresAnswers(), PostgresWay(), Draws()
         self._hidden = HiddenOnPostgres(self.ask, " ".join(counted) or contents_sql)
@@ -259,7 +250,7 @@ class PostgresServer(Plain):
 
     def deadlocked(self, waiting: Sequence[Task]) -> list[Task]:
         """The explorer's sessions never time out by themselves (deadlock_timeout): either side may be aborted."""
-        pids = {t.session.info.backend_pid: t for t in waiting if t.op and t.op.server == NAME}
+        pids = {t.session.info.backend_pid: t for t in waiting if t.op and t.op.server == POSTGRES}
         found = [pids[pid] for pid in in_circle(list(pids), self._blockers)]
         if waiting and self.learns and (place := self.way.place(self.everything(), self.answers.strict)):
             self.answers.circle[place] = _who(found)
@@ -325,7 +316,7 @@ class PostgresServer(Plain):
     def undisturbed(self, op: Op, own: Sequence[Any], others: Sequence[Any]) -> bool:
         """Under READ COMMITTED, others' sessions matter only to a command that could run into their locks."""
         if self.answers.strict or any(
-            getattr(s, "explorer_isolation", None) not in USUAL for s in (*own, *others)
+            getattr(s, "explorer_isolation", None) not in NOT_STRICT for s in (*own, *others)
         ):
             return False
         return op.reads or op.text in ENDS or not any(wrote(session) for session in others)

@@ -14,7 +14,7 @@ from lost_update_lab.model.memoised_server import Who
 from lost_update_lab.servers import way
 from lost_update_lab.servers.postgres.clock_words import without_clock
 
-USUAL = (None, IsolationLevel.READ_COMMITTED)
+NOT_STRICT = (None, IsolationLevel.READ_COMMITTED)
 #: what a session remembers beyond its transaction
 _LASTING = re.compile(
     r"(?:^|;)\s*(?:SET\s+(?!LOCAL|TRANSACTION|CONSTRAINTS)|RESET|LISTEN|UNLISTEN|DISCARD|PREPARE|DEALLOCATE|DECLARE)\b"
@@ -57,7 +57,7 @@ class PostgresWay(way.Way):
         *how: object,
     ) -> bytes | None:
         """What an answer to `op` depends on. `counts`: it draws a number. None: it is not known."""
-        self.strict = self.strict or isolation not in USUAL
+        self.strict = self.strict or isolation not in NOT_STRICT
         place = self.place(contents, strict)
         if place is None or _TABLES.match(op.text):
             return None

@@ -15,7 +15,7 @@ from lost_update_lab.model.commands import Op
 from lost_update_lab.model.errors import Unanswered
 from lost_update_lab.model.memoised_server import MemoisedServer, Who
 from lost_update_lab.model.workers import Task
-from lost_update_lab.servers.redis.commands import UNANSWERED, WAITS, subscribes
+from lost_update_lab.servers.redis.commands import UNANSWERED, WAIT_COMMANDS, subscribes
 from lost_update_lab.servers.redis.scripts import called, script_of
 
 #: words in a command by which it may read, or compare, the time that a lease has left
@@ -105,7 +105,7 @@ class RedisAnswers:
     ) -> Hashable | None:
         """`queued`: what this session's MULTI has queued; None: not known. Returns None if no answer is to be kept."""
         name = words[0].upper()
-        if queued is None or (name in WAITS and of.lags):
+        if queued is None or (name in WAIT_COMMANDS and of.lags):
             return None  # WAIT is answered at once while every replica follows
         script, leases = script_of(words), of.leases()
         data = (queued + (sent if script is None else script)).upper()

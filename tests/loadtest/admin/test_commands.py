@@ -11,7 +11,7 @@ import pytest
 from ledger.strategies import known
 from loadtest.background.commands import COMMAND_LINES, CommandRequest, _asked, _results
 from loadtest.models import Result, Trial
-from loadtest.report.pages.kinds import GROUPS, NOTHING
+from loadtest.report.pages.kinds import GROUPS, UNPROTECTED
 from tests.ledger.test_admin import user
 
 pytestmark = pytest.mark.usefixtures("committed_db")
@@ -132,7 +132,7 @@ def test_the_strategies_are_grouped_by_kind_each_once_and_a_link_names_one() -> 
     ] == [["fenced"]]
     kinds = re.findall(r'<details class="kind" data-kind="([^"]*)"', page)
     assert kinds[0] == ""  # the six to begin with
-    assert set(kinds[1:]) <= {*GROUPS, NOTHING}
+    assert set(kinds[1:]) <= {*GROUPS, UNPROTECTED}
     assert len(kinds) > 6
     assert "SIGSTOP of the holder" in page  # each hazard says what happens
     odd = user("loadtest.add_trial").get(f"{BASE}faults/?strategy=os:system").content.decode()

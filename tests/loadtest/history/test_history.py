@@ -15,11 +15,11 @@ from loadtest.history.observed import ClientAnswers
 
 WRITER = """
 import sys
-from ledger.reconcile import Outcome
+from ledger.reconcile import ClientOutcome
 from loadtest.history.journal import Journal
 journal = Journal(sys.argv[1])
 journal.invoke("a", [("A1", 5)], "w")
-journal.complete("a", Outcome.OK, retries=2)
+journal.complete("a", ClientOutcome.OK, retries=2)
 journal.invoke("b", [("A1", 7), ("A2", -7)], "w")
 print("under way", flush=True)
 sys.stdin.read()
@@ -97,7 +97,7 @@ def test_a_torn_last_line_is_no_event_but_garbage_inside_is_an_error(tmp_path: P
 
 FULL_DISK = """
 import os, resource, sys
-from ledger.reconcile import Outcome
+from ledger.reconcile import ClientOutcome
 from loadtest.history.journal import Journal
 journal = Journal(sys.argv[1])
 journal.invoke("a", [("A1", 5)], "w")
