@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 BASE_DIR = Path(__file__).resolve().parent.parent
-NAMES = ("DATABASE_URL", "REDIS_URL", "MARIADB_URL", "ZOOKEEPER_HOSTS", "REDIS_NODES")
+ADDRESS_NAMES = ("DATABASE_URL", "REDIS_URL", "MARIADB_URL", "ZOOKEEPER_HOSTS", "REDIS_NODES")
 REMEDY = (
     "No {name}: no server is given and no embedded one runs. Start them with `make serve` or "
     "`python manage.py servers up`, or set {name}."
@@ -26,10 +26,10 @@ def lab_dir() -> Path:
 
 
 def addresses() -> dict[str, str]:
-    """Return the known server addresses, by the names in NAMES."""
+    """Return the known server addresses, by ADDRESS_NAMES."""
     found = live_state(lab_dir() / "servers.json")
-    found |= {name: os.environ[name] for name in NAMES if os.environ.get(name)}
-    return {name: str(found[name]) for name in NAMES if found.get(name)}
+    found |= {name: os.environ[name] for name in ADDRESS_NAMES if os.environ.get(name)}
+    return {name: str(found[name]) for name in ADDRESS_NAMES if found.get(name)}
 
 
 def live_state(file: Path) -> dict[str, Any]:

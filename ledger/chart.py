@@ -19,7 +19,7 @@ WIDE, HALF, HEIGHT = 760, 460, 240
 PLAIN, GOOD, BAD = "plain", "good", "bad"
 
 
-class Line(NamedTuple):
+class ChartLine(NamedTuple):
     """A line of a chart over time. `kind`: PLAIN, GOOD or BAD. `points`: (seconds, value) pairs."""
 
     name: str
@@ -49,7 +49,7 @@ def ticks(most: float, least: float = 0) -> list[float]:
     return [number * step for number in range(-below, above + 1)]
 
 
-def over_time(lines: Sequence[Line], about: str, width: int = WIDE) -> SafeString:
+def over_time(lines: Sequence[ChartLine], about: str, width: int = WIDE) -> SafeString:
     """Return a drawing of `lines`. `about` says in words what it shows."""
     points = [point for line in lines for point in line.points]
     chart = pygal.XY(

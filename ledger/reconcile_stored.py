@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from ledger import metrics
 from ledger.models import Book, Reconciliation
 from ledger.posting import Line, Posting
-from ledger.reconcile import AccountBooks, Books, Operation, reconcile, reconcile_book
-from ledger.reconcile.course import Course, Moment, course
+from ledger.reconcile import AccountBooks, Books, ClientOperation, reconcile, reconcile_book
+from ledger.reconcile.course import Course, PeriodEnd, course
 from ledger.reconcile.losses import Losses
 from ledger.stores import store_of
 
@@ -26,7 +26,7 @@ def books_of_account(book: Book, number: str) -> AccountBooks:
 
 
 def books_of(
-    book: Book, operations: Mapping[str, Sequence[Operation]] | None = None, went: Course | None = None
+    book: Book, operations: Mapping[str, Sequence[ClientOperation]] | None = None, went: Course | None = None
 ) -> Books:
     """Return the books of all accounts; `operations`: what the clients saw, by account number. `went` notes the course
     of the book as its entries pass by.
@@ -43,7 +43,7 @@ def books_of(
     return books
 
 
-def course_of(book: Book) -> list[Moment]:
+def course_of(book: Book) -> list[PeriodEnd]:
     """Return how the book went so far, from its entries."""
     store = store_of(book)
     with store.at_one_moment():

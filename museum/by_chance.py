@@ -30,7 +30,7 @@ PATIENCE = 10.0
 
 
 @dataclass
-class Tally:
+class ChanceTally:
     """`found`: rounds that broke the invariant. `seconds`: how long each round took."""
 
     found: int = 0
@@ -41,9 +41,9 @@ class Tally:
         return len(self.seconds)
 
 
-def tried(exhibit: Exhibit, forms: Sequence[Form], tries: int = TRIES) -> dict[str, Tally]:
+def tried(exhibit: Exhibit, forms: Sequence[Form], tries: int = TRIES) -> dict[str, ChanceTally]:
     """→ by the name of the form. A mended form takes part in every fourth round: that is enough for its price."""
-    tallies = {form.name: Tally() for form in forms}
+    tallies = {form.name: ChanceTally() for form in forms}
     if not forms:
         return tallies
     with (
@@ -62,7 +62,7 @@ def tried(exhibit: Exhibit, forms: Sequence[Form], tries: int = TRIES) -> dict[s
     return tallies
 
 
-def ratio(one: Tally, other: Tally) -> float:
+def ratio(one: ChanceTally, other: ChanceTally) -> float:
     """Rounds per second of the one ÷ those of the other, by their medians."""
     return round(median(other.seconds) / median(one.seconds), 2)
 

@@ -6,7 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-VIOLATED, STALLED, REFUSED, KEPT = "violated", "stalled", "refused", "kept"
+from lost_update_lab.model.system import STALLED
+from lost_update_lab.scenarios.result import KEPT
+from lost_update_lab.subject.operations import REFUSED, VIOLATED
+
+__all__ = ["KEPT", "REFUSED", "STALLED", "VIOLATED", "Case", "Form"]
 
 
 @dataclass(frozen=True, kw_only=True)

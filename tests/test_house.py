@@ -6,7 +6,8 @@ import ast
 import hashlib
 import re
 import subprocess
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ import yaml
 from ledger.strategies import STRATEGIES, Locked
 from locks import LOCKS
 from tests.conftest import LONGEST
+from tests.test_floors import PACKAGES
 
 ROOT = Path(__file__).resolve().parent.parent
 LONGEST_FILE, LONGEST_FUNCTION = 400, 45
@@ -66,6 +68,81 @@ def test_length_is_seen() -> None:
 
 def test_nothing_is_called_utils() -> None:
     assert not [path for path in sources() if re.search(r"utils?|helpers?|misc|common", path.stem)]
+
+
+#: each of these is a program of its own, or has the name that Django asks for
+OF_THEIR_OWN = re.compile(r"museum/(cases|packages/package_\w+)\b|/management/commands/")
+TWICE = {
+    "Result": "the library's own, and the model whose name is in the database and in addresses of the admin"
+}
+
+
+def classes_named_twice(sources: Mapping[str, str]) -> dict[str, set[str]]:
+    """Name of a public class → the files that have such a class, where there are two."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for file, text in sources.items():
+        for node in ast.parse(text).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                found[node.name].add(file)
+    return {name: files for name, files in found.items() if len(files) > 1}
+
+
+def imported_twice(sources: Mapping[str, str]) -> dict[str, set[str]]:
+    """Name → the files that define it, where others import it by itself (`from a import NAME`) from two of them."""
+    by_module = {
+        file.removesuffix(".py").removesuffix("/__init__").replace("/", "."): file for file in sources
+    }
+    taken: dict[str, set[str]] = defaultdict(set)
+    for text in sources.values():
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.ImportFrom) and node.module in by_module:
+                for name in (each.name for each in node.names if not each.asname):
+                    taken[name].add(by_module[node.module])
+    return {
+        name: both
+        for name in taken
+        if len(both := {file for file in taken[name] if assigns(sources[file], name)}) > 1
+    }
+
+
+def assigns(text: str, name: str) -> bool:
+    """Is it a constant (or an alias of a type) of this file? Then it is not only imported there."""
+    nodes = [node for node in ast.parse(text).body if isinstance(node, ast.Assign | ast.AnnAssign)]
+    targets = [
+        each for node in nodes for each in (node.targets if isinstance(node, ast.Assign) else [node.target])
+    ]
+    return any(
+        isinstance(each, ast.Name) and each.id == name for target in targets for each in ast.walk(target)
+    )
+
+
+@pytest.fixture(scope="module")
+def packages() -> dict[str, str]:
+    """The sources of the packages: file → text."""
+    names = [str(path.relative_to(ROOT)) for path in sources()]
+    ours = [name for name in names if name.split("/")[0] in PACKAGES and not OF_THEIR_OWN.search(name)]
+    return {name: (ROOT / name).read_text() for name in ours}
+
+
+def test_one_class_has_a_name(packages: dict[str, str]) -> None:
+    assert {name: files for name, files in classes_named_twice(packages).items() if name not in TWICE} == {}
+    assert classes_named_twice(packages).keys() == TWICE.keys()
+
+
+def test_one_constant_has_a_name_that_others_import(packages: dict[str, str]) -> None:
+    assert {name: files for name, files in imported_twice(packages).items() if name not in TWICE} == {}
+
+
+def test_a_name_for_two_things_is_seen() -> None:
+    both = {
+        "locks/a.py": "class Line: ...\nclass _Mine: ...\nMOST, LEAST = 1, 1\n",
+        "locks/b/__init__.py": "class Line: ...\nclass _Mine: ...\nMOST: int = 2\nLEAST = 2\n",
+        "locks/c.py": "from locks.a import LEAST, MOST\nfrom locks.b import MOST as SOME\n",
+    }
+    assert classes_named_twice(both) == {"Line": {"locks/a.py", "locks/b/__init__.py"}}
+    assert imported_twice(both) == {}
+    both["locks/d.py"] = "from locks.b import MOST\n"
+    assert imported_twice(both) == {"MOST": {"locks/a.py", "locks/b/__init__.py"}}
 
 
 def test_every_module_says_what_it_is() -> None:

@@ -18,13 +18,13 @@ from django.utils.safestring import mark_safe
 from unfold.paginator import InfinitePaginator
 
 from ledger.admin.readonly import ReadOnlyAdmin, WarmUps, amount, moment
-from ledger.chart import BAD, GOOD, PLAIN, Line, over_time
+from ledger.chart import BAD, GOOD, PLAIN, ChartLine, over_time
 from ledger.formats import shown
 from ledger.imports.operations import books_with_imports
 from ledger.models import Account, Book, Entry
 from ledger.posting import Refused
 from ledger.reconcile import timeline
-from ledger.reconcile.course import Course, Moment
+from ledger.reconcile.course import Course, PeriodEnd
 from ledger.reconcile_stored import losses_of
 from ledger.strategies import find
 
@@ -147,16 +147,16 @@ def _with_unit(value: Any) -> str:
     return f"{value:g} s" if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
 
 
-def _drawn(went: Sequence[Moment]) -> str:
+def _drawn(went: Sequence[PeriodEnd]) -> str:
     """Return a book's course as a drawing. What is missing has no line of its own as long as nothing is."""
     if not went:
         return ""
     lines = [
-        Line("expected", PLAIN, [(each.after, each.expected) for each in went]),
-        Line("final", GOOD, [(each.after, each.final) for each in went]),
+        ChartLine("expected", PLAIN, [(each.after, each.expected) for each in went]),
+        ChartLine("final", GOOD, [(each.after, each.final) for each in went]),
     ]
     if any(each.missing for each in went):
-        lines.append(Line("missing", BAD, [(each.after, each.missing) for each in went]))
+        lines.append(ChartLine("missing", BAD, [(each.after, each.missing) for each in went]))
     end = went[-1]
     about = (
         f"The sum of all balances over {end.after:g} seconds: at the end {end.expected:,} minor units were expected, "

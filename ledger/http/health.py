@@ -8,7 +8,7 @@ from django.db import connection
 from django.http import HttpRequest, JsonResponse
 from django.views.decorators.http import require_safe
 
-from ledger.http.question import PATIENCE, Question
+from ledger.http.question import PATIENCE, ServerQuestion
 from ledger.resources import redis_client
 
 
@@ -44,4 +44,4 @@ def _redis() -> None:
     redis_client().ping()
 
 
-QUESTIONS = {"database": Question(_database), "redis": Question(_redis)}
+QUESTIONS = {"database": ServerQuestion(_database), "redis": ServerQuestion(_redis)}

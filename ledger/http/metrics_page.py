@@ -22,7 +22,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.multiprocess import MultiProcessCollector
 
 from ledger.addresses import NoServers
-from ledger.http.question import PATIENCE, Question
+from ledger.http.question import PATIENCE, ServerQuestion
 
 PATH = "/metrics"
 #: of every database client, by whatever strategy, from the one who knows: the server
@@ -89,7 +89,7 @@ def _asked() -> tuple[int, int]:
     return deadlocks, waiting
 
 
-_DATABASE = Question(_asked)
+_DATABASE = ServerQuestion(_asked)
 
 
 class Database:

@@ -14,7 +14,7 @@ PATIENCE = 3.0
 Answer = TypeVar("Answer")
 
 
-class Question(Generic[Answer]):
+class ServerQuestion(Generic[Answer]):
     """Asks one server, in a thread of its own, one question at a time. Otherwise a server that is up but silent would
     take the web's threads one by one."""
 

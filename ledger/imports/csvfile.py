@@ -27,7 +27,7 @@ _OTHER_ENCODINGS = {codecs.BOM_UTF16_LE: "UTF-16", codecs.BOM_UTF16_BE: "UTF-16"
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class FileLimits:
     """The largest accepted file."""
 
     max_bytes: int = 10_000_000
@@ -69,9 +69,9 @@ class _Bad(Exception):
     """Why a line cannot be imported."""
 
 
-def parse(content: bytes, limits: Limits | None = None) -> Parsed:
+def parse(content: bytes, limits: FileLimits | None = None) -> Parsed:
     """Return the good and bad lines of a CSV file, or why it cannot be imported at all."""
-    limits = limits or Limits()
+    limits = limits or FileLimits()
     if len(content) > limits.max_bytes:
         return Parsed(problem=f"the file has more than {limits.max_bytes:,} bytes: split it")
     for mark, name in _OTHER_ENCODINGS.items():
@@ -87,7 +87,7 @@ def parse(content: bytes, limits: Limits | None = None) -> Parsed:
     return _lines(rows, order, limits)
 
 
-def _lines(rows: Iterator[tuple[int, bytes]], order: list[int], limits: Limits) -> Parsed:
+def _lines(rows: Iterator[tuple[int, bytes]], order: list[int], limits: FileLimits) -> Parsed:
     good: list[GoodLine] = []
     bad: list[BadLine] = []
     first: dict[str, int] = {}  # key → the line that had it first

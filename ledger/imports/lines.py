@@ -15,7 +15,7 @@ COLUMNS = ("number", "state", "problem", "seller", "account", "amount", "referen
 
 
 @dataclass(slots=True)
-class Line:
+class ReadLine:
     """A line about to be stored. Its fields are COLUMNS."""
 
     number: int
@@ -33,12 +33,12 @@ class Line:
         return self.state == State.WAITING
 
 
-def judge(book: Book, good: Sequence[GoodLine], bad: Sequence[BadLine], accounts: set[str]) -> list[Line]:
+def judge(book: Book, good: Sequence[GoodLine], bad: Sequence[BadLine], accounts: set[str]) -> list[ReadLine]:
     """Return a file's lines in their order. Each waits, or has the reason why it will not be posted."""
-    lines = [Line(each.number, State.BAD.value, each.problem[:300]) for each in bad]
+    lines = [ReadLine(each.number, State.BAD.value, each.problem[:300]) for each in bad]
     taken = _taken(book, [line.key for line in good])
     for each in good:
-        line = Line(
+        line = ReadLine(
             each.number,
             seller=each.seller,
             account=each.account,
@@ -54,7 +54,7 @@ def judge(book: Book, good: Sequence[GoodLine], bad: Sequence[BadLine], accounts
     return sorted(lines, key=lambda line: line.number)
 
 
-def _seen_before(line: Line, first: ImportLine) -> tuple[str, str]:
+def _seen_before(line: ReadLine, first: ImportLine) -> tuple[str, str]:
     same = (first.account, first.amount) == (line.account, line.amount)
     where = f"({first.batch.run}, {first.batch.name}, line {first.number})"
     problem = f"the reference {line.reference} came before {'' if same else 'with another request '}{where}"
@@ -73,7 +73,7 @@ def _taken(book: Book, keys: list[str]) -> dict[str, ImportLine]:
     return found
 
 
-def store(batch: ImportBatch, lines: Iterable[Line]) -> None:
+def store(batch: ImportBatch, lines: Iterable[ReadLine]) -> None:
     """Insert the lines of `batch`."""
     columns = ", ".join((*COLUMNS, "batch_id", "book_id", "attempts", "worker"))
     with connection.cursor() as cursor, cursor.copy(f"COPY ledger_importline ({columns}) FROM STDIN") as copy:

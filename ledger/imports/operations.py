@@ -8,18 +8,18 @@ from dataclasses import dataclass
 from math import inf
 
 from ledger.models import Book, ImportLine
-from ledger.reconcile import Books, Operation, Outcome
+from ledger.reconcile import Books, ClientOperation, ClientOutcome
 from ledger.reconcile.course import Course
 from ledger.reconcile_stored import books_of
 
 State = ImportLine.State
 _OUTCOMES = {
-    State.POSTED: Outcome.OK,
-    State.REFUSED: Outcome.FAIL,
-    State.BUSY: Outcome.FAIL,
-    State.UNKNOWN: Outcome.INFO,
-    State.STOPPED: Outcome.INFO,
-    State.WAITING: Outcome.INFO,  # a killed worker may have posted it without a report
+    State.POSTED: ClientOutcome.OK,
+    State.REFUSED: ClientOutcome.FAIL,
+    State.BUSY: ClientOutcome.FAIL,
+    State.UNKNOWN: ClientOutcome.INFO,
+    State.STOPPED: ClientOutcome.INFO,
+    State.WAITING: ClientOutcome.INFO,  # a killed worker may have posted it without a report
 }
 _FIELDS = (
     "key",
@@ -36,7 +36,7 @@ _FIELDS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ImportedPosting:
     """One posting of an import. `legs`: account → amount, several under all or nothing. Times are epoch seconds."""
 
     key: str
@@ -49,14 +49,14 @@ class Asked:
     problem: str
 
     @property
-    def outcome(self) -> Outcome:
+    def outcome(self) -> ClientOutcome:
         return _OUTCOMES[State(self.state)]
 
 
-def asked(book: Book) -> Iterator[Asked]:
+def asked(book: Book) -> Iterator[ImportedPosting]:
     """Yield the postings that all imports into `book` have requested or will request."""
     lines = ImportLine.objects.filter(book=book, chunk__isnull=False, state__in=_OUTCOMES)
-    together: dict[str, Asked] = {}
+    together: dict[str, ImportedPosting] = {}
     for line in lines.values_list(*_FIELDS).iterator():
         key, account, amount, state, started, ended, worker, attempts, problem, file_key = line
         if file_key in together:
@@ -64,7 +64,7 @@ def asked(book: Book) -> Iterator[Asked]:
             legs[account] = legs.get(account, 0) + amount
             continue
         times = started.timestamp() if started else 0.0, ended.timestamp() if ended else inf
-        each = Asked(file_key or key, {account: amount}, state, *times, worker, attempts, problem)
+        each = ImportedPosting(file_key or key, {account: amount}, state, *times, worker, attempts, problem)
         if file_key:
             together[file_key] = each
         else:
@@ -72,13 +72,13 @@ def asked(book: Book) -> Iterator[Asked]:
     yield from together.values()
 
 
-def operations(book: Book) -> dict[str, list[Operation]]:
+def operations(book: Book) -> dict[str, list[ClientOperation]]:
     """Return the imports' operations by account number, as reconcile needs them."""
-    found: dict[str, list[Operation]] = defaultdict(list)
+    found: dict[str, list[ClientOperation]] = defaultdict(list)
     for each in asked(book):
         for account, amount in each.legs.items():
             found[account].append(
-                Operation(each.key, amount, each.outcome, each.started, each.ended, each.worker)
+                ClientOperation(each.key, amount, each.outcome, each.started, each.ended, each.worker)
             )
     return dict(found)
 

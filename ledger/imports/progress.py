@@ -50,7 +50,7 @@ class BatchProgress:
 
 
 @dataclass(frozen=True)
-class Progress:
+class ImportProgress:
     """A whole import. `workers`: the workers that hold a chunk of its files right now."""
 
     run: ImportRun
@@ -85,7 +85,7 @@ class Progress:
         return sum(each.counts.get(state, 0) for each in batches for state in ImportLine.RETRIABLE)
 
 
-def progress(run: ImportRun) -> Progress:
+def progress(run: ImportRun) -> ImportProgress:
     """Return the current progress of `run`."""
     counts: dict[int, dict[str, int]] = {}
     lines = ImportLine.objects.filter(batch__run=run).order_by().values_list("batch", "state")
@@ -95,7 +95,7 @@ def progress(run: ImportRun) -> Progress:
         BatchProgress(batch, counts.get(batch.pk, {})) for batch in run.batches.select_related("duplicate_of")
     ]
     chunks = ImportChunk.objects.filter(batch__run=run)
-    return Progress(
+    return ImportProgress(
         run=run,
         files=[each for each in batches if each.batch.kind == ImportBatch.Kind.FILE],
         scan=next((each for each in batches if each.batch.kind == ImportBatch.Kind.SCAN), None),

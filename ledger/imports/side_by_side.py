@@ -68,11 +68,11 @@ class Incomplete(Exception):
         self.done, self.causes = done, tuple(causes)
 
 
-class Ended(Exception):
+class LoadEnded(Exception):
     """The load ended while this chunk was under way, so the chunk is rolled back."""
 
 
-class Session(Thread):
+class ImportSession(Thread):
     """Posts the chunks of one group, in order, on a connection of its own, until None or the first error.
 
     It commits nothing before `looked` is set. By then `over` says whether the load is refused.
@@ -118,7 +118,7 @@ class Session(Thread):
     def _may_commit(self) -> None:
         self.looked.wait()
         if self.over:
-            raise Ended
+            raise LoadEnded
 
     def end(self) -> None:
         """Roll back the chunk under way, and wait until the connection is closed. `over` must be set already."""
@@ -154,10 +154,10 @@ def load_lines(
     return done
 
 
-def _posted(book: Book, lines: Sequence[BulkLine], sessions: int, chunk: int) -> list[Session]:
+def _posted(book: Book, lines: Sequence[BulkLine], sessions: int, chunk: int) -> list[ImportSession]:
     """Post the lines and return the ended sessions. Raises KeyTaken."""
     looked = Event()
-    crew = [Session(book, f"load-{place}", looked) for place in range(sessions)]
+    crew = [ImportSession(book, f"load-{place}", looked) for place in range(sessions)]
     try:
         for session in crew:
             session.start()  # they connect meanwhile

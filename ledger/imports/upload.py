@@ -12,9 +12,9 @@ from django.conf import settings
 from django.db import transaction
 
 from ledger.books import open_book
-from ledger.imports.csvfile import Limits, Parsed, parse
+from ledger.imports.csvfile import FileLimits, Parsed, parse
 from ledger.imports.jobs import wake
-from ledger.imports.lines import Line, judge, store
+from ledger.imports.lines import ReadLine, judge, store
 from ledger.imports.ways import SET_BASED_LINES, Way, check
 from ledger.models import Book, ImportBatch, ImportChunk, ImportFile, ImportLine, ImportRun
 from ledger.names import visible
@@ -36,7 +36,7 @@ class Upload:
 
     @cached_property
     def parsed(self) -> Parsed:
-        return parse(self.content, Limits(settings.IMPORT_MAX_BYTES, settings.IMPORT_MAX_ROWS))
+        return parse(self.content, FileLimits(settings.IMPORT_MAX_BYTES, settings.IMPORT_MAX_ROWS))
 
 
 def open_book_for(uploads: Sequence[Upload], strategy: str, opening: int = 0, **options: Any) -> Book:
@@ -128,7 +128,7 @@ def _came_before(first: ImportBatch) -> str:
     return f"the same file was uploaded before {where}, and no line of it is posted: press “Try again” there"
 
 
-def _spoiled(run: ImportRun, lines: list[Line]) -> str:
+def _spoiled(run: ImportRun, lines: list[ReadLine]) -> str:
     """Return why no line at all is posted, or ""."""
     wrong = [line for line in lines if not line.waits]
     if not wrong or not run.all_or_nothing:
@@ -137,7 +137,7 @@ def _spoiled(run: ImportRun, lines: list[Line]) -> str:
     return f"all or nothing: {len(wrong)} of {len(lines)} lines are not right. {first}"[:500]
 
 
-def _save(batch: ImportBatch, lines: list[Line]) -> None:
+def _save(batch: ImportBatch, lines: list[ReadLine]) -> None:
     """Store the lines, and assign the waiting ones to chunks."""
     waiting = [line for line in lines if line.waits]
     usual = SET_BASED_LINES if batch.set_based else settings.IMPORT_CHUNK_LINES

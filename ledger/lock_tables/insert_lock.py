@@ -28,7 +28,7 @@ NO_LEASE_ON_MARIADB = ELSEWHERE | {
     Hazard.WAITER_INTERRUPTED,
     Hazard.CLOCK_JUMP,
 }
-NO_LEASE = NO_LEASE_ON_MARIADB | {Hazard.PAUSE}
+LEASELESS_WITHSTANDS = NO_LEASE_ON_MARIADB | {Hazard.PAUSE}
 
 
 class InsertLock(TableLock):
@@ -40,7 +40,7 @@ class InsertLock(TableLock):
     guarantees = "mutual exclusion while nobody crashes"
     breaks_when = "the holder crashes: the row stays for ever"
     round_trips = "1 + 1, each with a commit"
-    withstands = NO_LEASE
+    withstands = LEASELESS_WITHSTANDS
     withstands_on_mariadb = NO_LEASE_ON_MARIADB
 
     def attempt(self) -> bool:

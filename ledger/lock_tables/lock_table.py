@@ -27,7 +27,7 @@ Source       the lock-table article, version 1 (E7, E8): pseudo-code that ends a
 from __future__ import annotations
 
 from ledger.lock_tables.base import TableLock
-from ledger.lock_tables.insert_lock import NO_LEASE, NO_LEASE_ON_MARIADB
+from ledger.lock_tables.insert_lock import LEASELESS_WITHSTANDS, NO_LEASE_ON_MARIADB
 from ledger.models import LockRecord
 
 
@@ -40,7 +40,7 @@ class LockTable(TableLock):
     guarantees = "mutual exclusion while nobody crashes"
     breaks_when = "the holder crashes; InnoDB's gap locks deadlock under REPEATABLE READ"
     round_trips = "2 + 1, each with a commit"
-    withstands = NO_LEASE
+    withstands = LEASELESS_WITHSTANDS
     withstands_on_mariadb = NO_LEASE_ON_MARIADB
 
     def attempt(self) -> bool:

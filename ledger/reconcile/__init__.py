@@ -3,7 +3,7 @@
 from ledger.reconcile.account import AccountBooks, reconcile
 from ledger.reconcile.book import Books, Leg, Torn, legs_of, reconcile_book
 from ledger.reconcile.evidence import Loss
-from ledger.reconcile.rows import AccountRow, EntryRow, Operation, Outcome, Row
+from ledger.reconcile.rows import AccountRow, ChainRow, ClientOperation, ClientOutcome, EntryRow
 from ledger.reconcile.tally import strongest
 from ledger.reconcile.totals import Totals
 
@@ -11,12 +11,12 @@ __all__ = [
     "AccountBooks",
     "AccountRow",
     "Books",
+    "ChainRow",
+    "ClientOperation",
+    "ClientOutcome",
     "EntryRow",
     "Leg",
     "Loss",
-    "Operation",
-    "Outcome",
-    "Row",
     "Torn",
     "Totals",
     "legs_of",

@@ -8,7 +8,7 @@ from typing import Any
 
 from ledger.reconcile.chain import follow
 from ledger.reconcile.evidence import Loss
-from ledger.reconcile.rows import AccountRow, Operation, Row
+from ledger.reconcile.rows import AccountRow, ChainRow, ClientOperation
 from ledger.reconcile.tally import Tally, strongest
 from ledger.reconcile.totals import Totals
 
@@ -46,8 +46,8 @@ def evidence_json(books: Any) -> dict[str, Any]:
 
 def reconcile(
     account: AccountRow,
-    entries: Iterable[Row],
-    operations: Iterable[Operation] = (),
+    entries: Iterable[ChainRow],
+    operations: Iterable[ClientOperation] = (),
     asked: Collection[str] = (),
 ) -> AccountBooks:
     """Return the books of `account`. Takes linear time, and memory for the entries of this one account.

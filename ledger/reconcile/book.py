@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from ledger.reconcile.account import AccountBooks, evidence_json, reconcile
 from ledger.reconcile.evidence import Loss
-from ledger.reconcile.rows import AccountRow, Operation, Row
+from ledger.reconcile.rows import AccountRow, ChainRow, ClientOperation
 from ledger.reconcile.totals import Totals
 
 SENTENCES = 10
@@ -106,8 +106,8 @@ class Books(Totals):
 
 
 def reconcile_book(
-    rows: Iterable[tuple[AccountRow, Iterable[Row]]],
-    operations: Mapping[str, Sequence[Operation]] | None = None,
+    rows: Iterable[tuple[AccountRow, Iterable[ChainRow]]],
+    operations: Mapping[str, Sequence[ClientOperation]] | None = None,
     find_legs: FindLegs | None = None,
     forgotten: Callable[[], Iterable[str]] = tuple,
     problems: Callable[[], Iterable[str]] = tuple,
@@ -132,7 +132,7 @@ def reconcile_book(
     return _add_up(accounts, _torn(accounts, find_legs or legs_of(operations)), tuple(problems()))
 
 
-def legs_of(operations: Mapping[str, Sequence[Operation]]) -> FindLegs:
+def legs_of(operations: Mapping[str, Sequence[ClientOperation]]) -> FindLegs:
     """Return a function that finds the legs of postings in the clients' own operations."""
 
     def find(keys: Collection[str]) -> Iterable[Leg]:
@@ -144,7 +144,7 @@ def legs_of(operations: Mapping[str, Sequence[Operation]]) -> FindLegs:
     return find
 
 
-def _forgotten(number: str, operations: Sequence[Operation]) -> AccountBooks:
+def _forgotten(number: str, operations: Sequence[ClientOperation]) -> AccountBooks:
     """Return the books of an account that its store no longer knows: everything acknowledged is lost."""
     books = reconcile(AccountRow(number, 0, 0, 0, None), (), operations)
     sentence = f"account {number} is not in the store; its opening balance is unknown and taken as 0"

@@ -18,7 +18,7 @@ from typing import Any
 from uuid import UUID
 
 from ledger.reconcile.problems import Problems, shown
-from ledger.reconcile.rows import AccountRow, Row
+from ledger.reconcile.rows import AccountRow, ChainRow
 
 #: the lookup key of an entry: the int of a UUID (hashing the UUID costs five times as much), or bytes as they are.
 #: None: the opening
@@ -39,24 +39,24 @@ class Chain:
 
     account: AccountRow
     node: Callable[[Any], Node] = by_int
-    rows: dict[Node, Row] = field(default_factory=dict)
+    rows: dict[Node, ChainRow] = field(default_factory=dict)
     #: node on the chain → the entry written on top of it (None: it is the head)
-    above: dict[Node, Row | None] = field(default_factory=dict)
+    above: dict[Node, ChainRow | None] = field(default_factory=dict)
     #: node with several children → how many
     forks: dict[Node, int] = field(default_factory=dict)
     total: int = 0  # Σ amounts on the chain
     lowest: int = 0  # the lowest balance that it ever had, by all its entries
     broken: bool = False  # the path does not lead back to the opening
     problems: Problems = field(default_factory=Problems)
-    _ordered: list[Row] = field(default_factory=list, repr=False)
+    _ordered: list[ChainRow] = field(default_factory=list, repr=False)
 
-    def in_order(self) -> list[Row]:
+    def in_order(self) -> list[ChainRow]:
         """Return all entries in the order of their writes: by the store's number, or else by the clocks."""
         if len(self._ordered) != len(self.rows):
             self._ordered = sorted(self.rows.values(), key=order)
         return self._ordered
 
-    def branching_point(self, row: Row) -> tuple[bool, Node]:
+    def branching_point(self, row: ChainRow) -> tuple[bool, Node]:
         """Return (True, node): the node at which `row`, which is off the chain, left it.
 
         (False, node) if its parents do not lead to the chain, but to a missing entry or in a circle.
@@ -71,12 +71,12 @@ class Chain:
         return True, node
 
 
-def order(row: Row) -> float:
+def order(row: ChainRow) -> float:
     """Sorts entries by when they were written."""
     return row.seq or row.whole().written_at.timestamp()
 
 
-def follow(account: AccountRow, entries: Iterable[Row]) -> Chain:
+def follow(account: AccountRow, entries: Iterable[ChainRow]) -> Chain:
     """Read all entries of `account`, then walk from its head to its opening and check each step."""
     chain = Chain(account, lowest=min(account.opening, account.balance))
     with collector_paused():
@@ -105,7 +105,7 @@ def collector_paused() -> Iterator[None]:
             gc.enable()
 
 
-def _read(chain: Chain, entries: Iterable[Row]) -> list[Node]:
+def _read(chain: Chain, entries: Iterable[ChainRow]) -> list[Node]:
     """Read the entries and return the parent of each. One pass for each property takes half the time of a single loop
     for all of them."""
     read = list(entries)
@@ -124,9 +124,9 @@ def _read(chain: Chain, entries: Iterable[Row]) -> list[Node]:
     return parents
 
 
-def _first_ones(chain: Chain, read: Iterable[Row]) -> dict[Node, Row]:
+def _first_ones(chain: Chain, read: Iterable[ChainRow]) -> dict[Node, ChainRow]:
     """Return the entries by id. If an id occurs more than once, the first entry counts."""
-    rows: dict[Node, Row] = {}
+    rows: dict[Node, ChainRow] = {}
     for row in read:
         if rows.setdefault(chain.node(row.id), row) is not row:
             chain.problems.add(f"entry {shown(row.id)} appears twice; the second one is left out")
@@ -159,7 +159,7 @@ def _head(chain: Chain) -> Node:
 def _walk(chain: Chain) -> None:
     account, rows, above = chain.account, chain.rows, chain.above
     node_of, problems = chain.node, chain.problems
-    last: Row | None = None  # the entry visited before: it names `node` as its parent
+    last: ChainRow | None = None  # the entry visited before: it names `node` as its parent
     expected = account.balance  # what the entry (or the opening) must have left behind
     node = _head(chain)
     while node is not None:

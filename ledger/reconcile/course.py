@@ -12,16 +12,16 @@ from datetime import datetime
 from math import inf
 from typing import NamedTuple
 
-from ledger.reconcile.rows import AccountRow, Row
+from ledger.reconcile.rows import AccountRow, ChainRow
 
-Accounts = Iterable[tuple[AccountRow, Iterable[Row]]]
+Accounts = Iterable[tuple[AccountRow, Iterable[ChainRow]]]
 
 #: seconds that are told apart
 STEP = 0.02
 MOMENTS = 60
 
 
-class Moment(NamedTuple):
+class PeriodEnd(NamedTuple):
     """The end of a period. `after`: seconds since the first write; `postings`: entries a second in the period."""
 
     after: float
@@ -50,7 +50,7 @@ class Course:
         self.amounts: Counter[int] = Counter()
         self.changes: Counter[int] = Counter()
 
-    def passing(self, accounts: Accounts) -> Iterator[tuple[AccountRow, Iterable[Row]]]:
+    def passing(self, accounts: Accounts) -> Iterator[tuple[AccountRow, Iterable[ChainRow]]]:
         """Yield the same accounts. What passed by before is forgotten."""
         self._begin()
         for account, rows in accounts:
@@ -61,7 +61,7 @@ class Course:
             self._add(account, kept)
             yield account, kept
 
-    def _add(self, account: AccountRow, rows: list[Row]) -> None:
+    def _add(self, account: AccountRow, rows: list[ChainRow]) -> None:
         self.opening += account.opening
         self.seen += len(rows)
         balance = account.opening
@@ -72,31 +72,31 @@ class Course:
             self.changes[step] += row.balance_after - balance
             balance = row.balance_after
 
-    def moments(self, most: int = MOMENTS) -> list[Moment]:
+    def moments(self, most: int = MOMENTS) -> list[PeriodEnd]:
         """Return up to `most` moments after that of the opening; none if nothing was written, or too much."""
         if not self.entries or self.seen > self.most_entries:
             return []
         first, last = min(self.entries), max(self.entries)
         size = -(-(last - first + 1) // most)
         expected = final = self.opening
-        found = [Moment(0.0, 0.0, expected, final)]
+        found = [PeriodEnd(0.0, 0.0, expected, final)]
         for start in range(first, last + 1, size):
             steps = range(start, start + size)
             expected += sum(self.amounts[step] for step in steps)
             final += sum(self.changes[step] for step in steps)
             written = sum(self.entries[step] for step in steps)
-            found.append(Moment((start + size - first) * STEP, written / (size * STEP), expected, final))
+            found.append(PeriodEnd((start + size - first) * STEP, written / (size * STEP), expected, final))
         return found
 
 
-def course(accounts: Accounts, most: int = MOMENTS) -> list[Moment]:
+def course(accounts: Accounts, most: int = MOMENTS) -> list[PeriodEnd]:
     """Return up to `most` moments after that of the opening; none if nothing was written."""
     went = Course()
     deque(went.passing(accounts), maxlen=0)
     return went.moments(most)
 
 
-def _seconds(row: Row) -> float:
+def _seconds(row: ChainRow) -> float:
     """Return when a row was written, by a clock that all rows of one store share."""
     at = row.written_at
     return at.timestamp() if isinstance(at, datetime) else at / 1e6

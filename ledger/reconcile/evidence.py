@@ -8,7 +8,7 @@ from typing import Any
 
 from ledger.reconcile.chain import Chain, Node, order
 from ledger.reconcile.problems import shown
-from ledger.reconcile.rows import EntryRow, Operation, Row
+from ledger.reconcile.rows import ChainRow, ClientOperation, EntryRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ def entry_json(row: EntryRow | None) -> dict[str, Any] | None:
     }
 
 
-def prove(chain: Chain, key: str, row: Row | None, operation: Operation | None) -> Loss:
+def prove(chain: Chain, key: str, row: ChainRow | None, operation: ClientOperation | None) -> Loss:
     """Return the evidence for a lost operation: from its entry `row`, off the chain, or from what the client saw."""
     number = chain.account.number
     if row is None:
@@ -82,7 +82,7 @@ def prove(chain: Chain, key: str, row: Row | None, operation: Operation | None) 
     )
 
 
-def overwriter(chain: Chain, lost: Row) -> tuple[Row | None, bool]:
+def overwriter(chain: Chain, lost: ChainRow) -> tuple[ChainRow | None, bool]:
     """Return the write that destroyed `lost`, or None if no entry did, and whether `lost` was the head at that moment.
 
     Take the writes in order. A write on top of `lost`, or on top of a descendant of it, keeps it in the balance. The
@@ -94,7 +94,7 @@ def overwriter(chain: Chain, lost: Row) -> tuple[Row | None, bool]:
         return None, False  # its parents lead nowhere, so its base is unknown
     node = chain.node
     with_lost = {node(lost.id)}
-    destroyer: Row | None = None
+    destroyer: ChainRow | None = None
     directly = written = False
     for row in chain.in_order():
         if not written:
@@ -107,7 +107,7 @@ def overwriter(chain: Chain, lost: Row) -> tuple[Row | None, bool]:
     return destroyer, directly
 
 
-def written_over(chain: Chain, lost: Row) -> Row | None:
+def written_over(chain: Chain, lost: ChainRow) -> ChainRow | None:
     """Return the entry of the chain whose writer had read the same head as the writer of `lost`, and wrote after it:
     the two that a reader sees at once. None if there is none. No walk: it is asked of every loss."""
     there = chain.above.get(chain.node(lost.parent))
@@ -156,7 +156,7 @@ def _rewound(chain: Chain, lost: EntryRow, found: bool, node: Node) -> str:
     )
 
 
-def _forgotten(operation: Operation) -> str:
+def _forgotten(operation: ClientOperation) -> str:
     return (
         f"{operation.worker or 'a client'} was told that operation {operation.key} ({operation.amount:+,}) "
         f"was done, but the store has no entry of it: it was forgotten, without a trace. "

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from ledger.reconcile.chain import Chain, Node, beyond_the_break, follow, order
 from ledger.reconcile.evidence import Loss, prove, written_over
-from ledger.reconcile.rows import AccountRow, EntryRow, Row
+from ledger.reconcile.rows import AccountRow, ChainRow, EntryRow
 
 #: lines of a tree that a page shows
 MOST_TWIGS = 40
@@ -63,7 +63,7 @@ class Losses:
         """Return the tree around a lost entry, as lines: the head that its writer had read, all that was written on
         top of it, and the next entries of each branch."""
         node, rows, above = self.chain.node, self.chain.rows, self.chain.above
-        children: dict[Node, list[Row]] = {}
+        children: dict[Node, list[ChainRow]] = {}
         for row in self.chain.in_order():
             children.setdefault(node(row.parent), []).append(row)
         root = rows.get(node(entry.parent))

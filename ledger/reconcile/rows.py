@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 from uuid import UUID
 
 
-class Outcome(StrEnum):
+class ClientOutcome(StrEnum):
     """What the client learned of its operation, in Jepsen's words."""
 
     OK = "ok"  # acknowledged: the ledger said that it is done
@@ -49,7 +49,7 @@ class EntryRow(NamedTuple):
         return self
 
 
-class Row(Protocol):
+class ChainRow(Protocol):
     """What the chain needs of an entry: an EntryRow, or a store's own tuple (ids as UUID.bytes), which is cheaper for
     millions of entries. `whole` is called only for the few that are shown."""
 
@@ -72,7 +72,7 @@ class Row(Protocol):
     def whole(self) -> EntryRow: ...
 
 
-class Operation(NamedTuple):
+class ClientOperation(NamedTuple):
     """What one client saw of one posting on one account. `amount` is this account's share of the posting.
 
     `started` and `ended` are seconds since the epoch, from one clock. A client that retries uses the same key several
@@ -82,7 +82,7 @@ class Operation(NamedTuple):
 
     key: str
     amount: int
-    outcome: Outcome
+    outcome: ClientOutcome
     started: float
     ended: float
     worker: str = ""

@@ -17,7 +17,7 @@ from typing import Any
 from ledger.reconcile.chain import Chain, beyond_the_break, order
 from ledger.reconcile.evidence import Loss, prove, written_over
 from ledger.reconcile.problems import shown
-from ledger.reconcile.rows import Operation, Outcome, Row
+from ledger.reconcile.rows import ChainRow, ClientOperation, ClientOutcome
 
 
 class Tally:
@@ -34,10 +34,10 @@ class Tally:
         self.created: list[str] = []
         #: keys of known operations that are not on the chain for certain
         self.missing: frozenset[str] = frozenset()
-        self._picked: dict[tuple[str, bool], tuple[Any, str, Row | None, Operation | None]] = {}
+        self._picked: dict[tuple[str, bool], tuple[Any, str, ChainRow | None, ClientOperation | None]] = {}
         self._beyond = beyond_the_break(chain)
-        self._applied: dict[str, Row] = {}
-        self._off: dict[str, Row] = {}
+        self._applied: dict[str, ChainRow] = {}
+        self._off: dict[str, ChainRow] = {}
         self._sort_out()
 
     def counts(self) -> dict[str, int]:
@@ -71,7 +71,7 @@ class Tally:
                 self._lose(key, row.amount, row, None)
         self.missing = frozenset(missing)
 
-    def judge_operations(self, known: dict[str, Operation], asked: Collection[str] = ()) -> None:
+    def judge_operations(self, known: dict[str, ClientOperation], asked: Collection[str] = ()) -> None:
         """Judge from the clients' view: `known`, the operations that name this account, and `asked`, the keys of the
         operations on any account. An entry on the chain with an unknown key counts as indeterminate."""
         missing = []
@@ -106,10 +106,10 @@ class Tally:
                     row, f"operation {row.key} is on the chain twice, as entry {shown(first.id)} too"
                 )
 
-    def _present(self, operation: Operation, row: Row) -> None:
-        if operation.outcome == Outcome.OK:
+    def _present(self, operation: ClientOperation, row: ChainRow) -> None:
+        if operation.outcome == ClientOutcome.OK:
             self._acknowledge(operation.amount)
-        elif operation.outcome == Outcome.INFO:
+        elif operation.outcome == ClientOutcome.INFO:
             self._unknown(operation.amount)
         else:
             twice = "is in another row of its account already" if operation.excess else "was refused"
@@ -118,15 +118,15 @@ class Tally:
             asked = f"operation {row.key} asked for {operation.amount:+}"
             self.chain.problems.add(f"{asked}; its entry {shown(row.id)} has {row.amount:+}")
 
-    def _absent(self, operation: Operation) -> bool:
+    def _absent(self, operation: ClientOperation) -> bool:
         """Count an operation that is not on the chain. Returns False if a broken chain leaves it open."""
         row = self._off.get(operation.key)
-        if operation.outcome == Outcome.OK:
+        if operation.outcome == ClientOutcome.OK:
             self._acknowledge(operation.amount)
         if row is not None and self.chain.node(row.id) in self._beyond:
-            self.undecided += operation.outcome == Outcome.OK
+            self.undecided += operation.outcome == ClientOutcome.OK
             return False
-        if operation.outcome == Outcome.OK:
+        if operation.outcome == ClientOutcome.OK:
             self._lose(operation.key, operation.amount, row, operation)
         return True
 
@@ -138,7 +138,7 @@ class Tally:
         self.indeterminate += amount
         self.indeterminate_operations += 1
 
-    def _lose(self, key: str, amount: int, entry: Row | None, operation: Operation | None) -> None:
+    def _lose(self, key: str, amount: int, entry: ChainRow | None, operation: ClientOperation | None) -> None:
         self.lost_amount += abs(amount)
         self.lost_updates += 1
         self.lost_without_trace += entry is None
@@ -152,7 +152,7 @@ class Tally:
             if best is None or rank > best[0]:
                 self._picked[name, entry is not None] = (rank, key, entry, operation)
 
-    def _create(self, row: Row, sentence: str) -> None:
+    def _create(self, row: ChainRow, sentence: str) -> None:
         self.created_amount += abs(row.amount)
         self.created_updates += 1
         if len(self.created) < self.SENTENCES:
@@ -160,10 +160,10 @@ class Tally:
             self.created.append(f"{who} wrote entry {shown(row.id)} ({row.amount:+}): {sentence}")
 
 
-def strongest(operations: Iterable[Operation]) -> dict[str, Operation]:
+def strongest(operations: Iterable[ClientOperation]) -> dict[str, ClientOperation]:
     """Return one operation for each key. If a client tried several times: `ok` before `info` before `fail`."""
-    rank = {Outcome.OK: 2, Outcome.INFO: 1, Outcome.FAIL: 0}
-    known: dict[str, Operation] = {}
+    rank = {ClientOutcome.OK: 2, ClientOutcome.INFO: 1, ClientOutcome.FAIL: 0}
+    known: dict[str, ClientOperation] = {}
     for each in operations:
         other = known.setdefault(each.key, each)
         if other is not each and rank[each.outcome] > rank[other.outcome]:

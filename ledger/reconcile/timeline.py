@@ -22,7 +22,7 @@ WIDE, NAME = 96, 30
 LANES = {"lost": 130, "account": 380, "by": 630}
 
 
-class Event(NamedTuple):
+class Arrow(NamedTuple):
     """One arrow: the writer (`lost` or `by`), read or write, the balance, the time. Or a `fault` of no writer."""
 
     lane: str
@@ -31,7 +31,7 @@ class Event(NamedTuple):
     at: datetime
 
 
-def events(loss: dict[str, Any]) -> list[Event]:
+def events(loss: dict[str, Any]) -> list[Arrow]:
     """Return what the two writers did: reads in the order of their clocks, writes in the order of the server."""
     found = []
     for lane, entry in (("lost", loss["lost"]), ("by", loss["overwritten_by"])):
@@ -39,8 +39,8 @@ def events(loss: dict[str, Any]) -> list[Event]:
             continue
         wrote = f"writes {entry['balance_after']:,} ({entry['amount']:+,})"
         read_at, written_at = (datetime.fromisoformat(entry[key]) for key in ("read_at", "written_at"))
-        found.append(Event(lane, "read", f"reads {entry['balance_before']:,}", min(read_at, written_at)))
-        found.append(Event(lane, "write", wrote, written_at))
+        found.append(Arrow(lane, "read", f"reads {entry['balance_before']:,}", min(read_at, written_at)))
+        found.append(Arrow(lane, "write", wrote, written_at))
     found.sort(key=lambda event: event.at)
     writes = sorted((e for e in found if e.kind == "write"), key=lambda event: event.lane == "by")
     return [event if event.kind == "read" else writes.pop(0) for event in found]
@@ -73,16 +73,16 @@ def svg(loss: dict[str, Any] | None, faults: Sequence[tuple[datetime, str]] = ()
     return ET.tostring(root, encoding="unicode")
 
 
-def _with(faults: Sequence[tuple[datetime, str]], arrows: list[Event]) -> list[Event]:
+def _with(faults: Sequence[tuple[datetime, str]], arrows: list[Arrow]) -> list[Arrow]:
     """Put each fault before the first later arrow. The arrows keep their order."""
     told = list(arrows)
     for at, what in sorted(faults):
         place = next((number for number, event in enumerate(told) if event.at > at), len(told))
-        told.insert(place, Event("", "fault", what, at))
+        told.insert(place, Arrow("", "fault", what, at))
     return told
 
 
-def _across(root: ET.Element, event: Event, y: int, start: datetime) -> None:
+def _across(root: ET.Element, event: Arrow, y: int, start: datetime) -> None:
     _line(root, 8, y, WIDTH - 8, y, "fault")
     _text(
         root, LANES["account"], y - 8, f"{_short(event.label, WIDE)} ({_after(event, start)})", "label fault"
@@ -93,11 +93,11 @@ def _short(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
-def _after(event: Event, start: datetime) -> str:
+def _after(event: Arrow, start: datetime) -> str:
     return f"{(event.at - start).total_seconds() * 1000:+.1f} ms"
 
 
-def _arrow(root: ET.Element, event: Event, y: int, start: datetime) -> None:
+def _arrow(root: ET.Element, event: Arrow, y: int, start: datetime) -> None:
     lane, account = LANES[event.lane], LANES["account"]
     begin, end = (account, lane) if event.kind == "read" else (lane, account)
     style = f"{event.kind} {event.lane}"

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from ledger.models import Book
 from ledger.posting import Change, Posting, Snapshot, Stored
-from ledger.reconcile import AccountRow, EntryRow, Leg, Operation, Row
+from ledger.reconcile import AccountRow, ChainRow, ClientOperation, EntryRow, Leg
 from ledger.stores.segments import joined
 
 
@@ -45,7 +45,9 @@ class Store(ABC):
         reconcile works only while no one writes to the accounts."""
         return nullcontext()
 
-    def spread(self, operations: Mapping[str, Sequence[Operation]]) -> Mapping[str, Sequence[Operation]]:
+    def spread(
+        self, operations: Mapping[str, Sequence[ClientOperation]]
+    ) -> Mapping[str, Sequence[ClientOperation]]:
         """Return the clients' `operations`, grouped by the rows that keep the accounts: here one row each."""
         return operations
 
@@ -77,11 +79,11 @@ class Store(ABC):
     def entries(self, pk: int | str) -> Iterator[EntryRow]:
         """Yield the account's entries, streamed."""
 
-    def links(self, pk: int | str) -> Iterator[Row]:
+    def links(self, pk: int | str) -> Iterator[ChainRow]:
         """Yield the account's entries as reconcile needs them: as full entries, unless the store has a faster way."""
         return self.entries(pk)
 
-    def everything(self) -> Iterator[tuple[AccountRow, Iterable[Row]]]:
+    def everything(self) -> Iterator[tuple[AccountRow, Iterable[ChainRow]]]:
         """Yield each account with its entries. Read the entries before asking for the next account."""
         return ((row, self.entries(pk)) for row, pk in self.accounts())
 

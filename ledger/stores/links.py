@@ -30,7 +30,7 @@ BY_INDEX = "SET LOCAL enable_sort = off"
 ROWS_A_CHUNK = 1000
 
 
-class Link(NamedTuple):
+class ChainLink(NamedTuple):
     """An entry as the server sends it: EntryRow's fields (ids as bytes, times in µs since 2000), and its account."""
 
     id: bytes
@@ -60,14 +60,14 @@ class Link(NamedTuple):
         )
 
 
-def of_account(connection: BaseDatabaseWrapper, account: int) -> Iterator[Link]:
+def of_account(connection: BaseDatabaseWrapper, account: int) -> Iterator[ChainLink]:
     """Yield an account's entries. Needs a transaction. Until they are read, the connection can do nothing else."""
     return _stream(connection, [account])
 
 
 def of_accounts(
     connection: BaseDatabaseWrapper, accounts: Iterable[tuple[AccountRow, Any]]
-) -> Iterator[tuple[AccountRow, Iterable[Link]]]:
+) -> Iterator[tuple[AccountRow, Iterable[ChainLink]]]:
     """Yield each of `accounts`, (row, primary key), with its entries, in one pass. Needs a transaction.
 
     Read the entries of one account before asking for the next one. Until the end, the connection can do nothing
@@ -84,7 +84,7 @@ def of_accounts(
             yield account, ()
 
 
-def _stream(connection: BaseDatabaseWrapper, accounts: list[int]) -> Iterator[Link]:
+def _stream(connection: BaseDatabaseWrapper, accounts: list[int]) -> Iterator[ChainLink]:
     with connection.cursor() as cursor:
         cursor.execute(BY_INDEX)
     size = ROWS_A_CHUNK if capabilities.has_stream_chunked() else 1
@@ -94,5 +94,5 @@ def _stream(connection: BaseDatabaseWrapper, accounts: list[int]) -> Iterator[Li
         yield from cursor.stream(OF_ACCOUNTS, [accounts], binary=True, size=size)
 
 
-def _links(cursor: Any) -> Callable[[Sequence[Any]], Link]:
-    return Link._make
+def _links(cursor: Any) -> Callable[[Sequence[Any]], ChainLink]:
+    return ChainLink._make

@@ -25,7 +25,7 @@ from psycopg.pq.abc import PGresult
 
 NAMED = re.compile(r"%\((\w+)\)s")
 SUCCEEDED = (int(ExecStatus.TUPLES_OK), int(ExecStatus.COMMAND_OK))
-Row = list[Any]  # bytes, or None
+FetchedRow = list[Any]  # bytes, or None
 
 
 class Prepared:
@@ -36,7 +36,7 @@ class Prepared:
         numbers = {name: f"${n}::{types[name]}" for n, name in enumerate(self.names, 1)}
         self.name, self.text = name.encode(), NAMED.sub(lambda found: numbers[found[1]], text)
 
-    def rows(self, connection: BaseDatabaseWrapper, given: Mapping[str, str]) -> list[Row]:
+    def rows(self, connection: BaseDatabaseWrapper, given: Mapping[str, str]) -> list[FetchedRow]:
         """Execute the statement on Django's `connection`. Raises Django's errors."""
         connection.close_if_health_check_failed()  # as Django's own cursor() does first
         if connection.connection is None:
@@ -46,16 +46,16 @@ class Prepared:
         values = [given[name] for name in self.names]
         if connection.execute_wrappers or connection.settings_dict.get("DISABLE_SERVER_SIDE_CURSORS"):
             return self._unprepared(connection, values)
-        held: Session | None = connection.__dict__.get("prepared")
+        held: PreparedSession | None = connection.__dict__.get("prepared")
         if held is None or held.session is not connection.connection:
-            held = connection.__dict__["prepared"] = Session(connection.connection)
+            held = connection.__dict__["prepared"] = PreparedSession(connection.connection)
         try:
             return _rows(held.execute(self, values))
         except psycopg.Error:
             with connection.wrap_database_errors:
                 raise
 
-    def _unprepared(self, connection: BaseDatabaseWrapper, values: list[str]) -> list[Row]:
+    def _unprepared(self, connection: BaseDatabaseWrapper, values: list[str]) -> list[FetchedRow]:
         """Send text and values through a cursor, together: for a pooler, and for wrappers of Django's statements, which
         expect a cursor."""
         raw: Any = psycopg.RawCursor(connection.connection)
@@ -64,7 +64,7 @@ class Prepared:
             return _rows(cursor.pgresult)
 
 
-class Session:
+class PreparedSession:
     """A connection to the server and its prepared statements. `pgresult`: the last result, as on a cursor."""
 
     def __init__(self, session: psycopg.Connection[Any]) -> None:
@@ -105,7 +105,7 @@ def _checked(results: Sequence[PGresult]) -> PGresult:
     return results[-1]
 
 
-def _rows(result: PGresult) -> list[Row]:
+def _rows(result: PGresult) -> list[FetchedRow]:
     value, columns, rows = result.get_value, range(result.nfields), []
     for row in range(result.ntuples):
         rows.append([value(row, column) for column in columns])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from ledger.posting import Snapshot
-from ledger.reconcile import AccountRow, Operation, Outcome
+from ledger.reconcile import AccountRow, ClientOperation, ClientOutcome
 from ledger.reconcile.rows import SEGMENT, account_of
 
 
@@ -37,8 +37,8 @@ def _sum(number: str, rows: Sequence[AccountRow]) -> AccountRow:
 
 
 def spread(
-    operations: Mapping[str, Sequence[Operation]], legs: Iterable[tuple[str, str, int]]
-) -> Mapping[str, Sequence[Operation]]:
+    operations: Mapping[str, Sequence[ClientOperation]], legs: Iterable[tuple[str, str, int]]
+) -> Mapping[str, Sequence[ClientOperation]]:
     """Return the clients' `operations` by row instead of by account.
 
     `legs`: (key, row, amount) of each entry, in the order of writing. The shares of one operation always add up to
@@ -48,7 +48,7 @@ def spread(
     parts: dict[tuple[str, str], list[tuple[str, int]]] = {}
     for key, row, amount in legs:
         parts.setdefault((account_of(row), key), []).append((row, amount))
-    by_row: dict[str, list[Operation]] = {}
+    by_row: dict[str, list[ClientOperation]] = {}
     for number, seen in operations.items():
         for each in seen:
             for row, share in _shares(
@@ -58,7 +58,7 @@ def spread(
     return by_row
 
 
-def _shares(asked: Operation, legs: Sequence[tuple[str, int]]) -> list[tuple[str, Operation]]:
+def _shares(asked: ClientOperation, legs: Sequence[tuple[str, int]]) -> list[tuple[str, ClientOperation]]:
     """Return each row's share of one operation.
 
     If the first legs already add up to the requested amount, the further ones are in excess. If no legs do, the first
@@ -68,7 +68,7 @@ def _shares(asked: Operation, legs: Sequence[tuple[str, int]]) -> list[tuple[str
     for row, amount in legs:
         fits = min(0, rest) <= amount <= max(0, rest)
         rest -= amount if fits else 0
-        share = asked if fits else asked._replace(outcome=Outcome.FAIL, excess=True)
+        share = asked if fits else asked._replace(outcome=ClientOutcome.FAIL, excess=True)
         shares.append((row, share._replace(amount=amount)))
     if rest:
         wrong = asked.amount - sum(amount for _, amount in legs)

@@ -15,7 +15,7 @@ from django.db import connections, transaction
 
 from ledger.models import Account, Book, Entry
 from ledger.posting import Change, NotConfigured, Posting, Refused, Snapshot, Stored
-from ledger.reconcile import AccountRow, EntryRow, Leg, Operation, Row
+from ledger.reconcile import AccountRow, ChainRow, ClientOperation, EntryRow, Leg
 from ledger.reconcile.rows import SEGMENT
 from ledger.stores import links
 from ledger.stores.base import Store
@@ -65,7 +65,9 @@ class SqlStore(Store):
             read[number] = total(number, parts)
         return read
 
-    def spread(self, operations: Mapping[str, Sequence[Operation]]) -> Mapping[str, Sequence[Operation]]:
+    def spread(
+        self, operations: Mapping[str, Sequence[ClientOperation]]
+    ) -> Mapping[str, Sequence[ClientOperation]]:
         rows = Account.objects.using(self.db).filter(book_id=self.book.pk, number__contains=SEGMENT)
         if not rows.exists():
             return operations
@@ -148,13 +150,13 @@ class SqlStore(Store):
         rows = Entry.objects.using(self.db).filter(account_id=pk).order_by().values_list(*EntryRow._fields)
         return (EntryRow(*row) for row in rows.iterator(chunk_size=5000))
 
-    def links(self, pk: int | str) -> Iterator[Row]:
+    def links(self, pk: int | str) -> Iterator[ChainRow]:
         connection = connections[self.db]
         return (
             links.of_account(connection, int(pk)) if connection.vendor == "postgresql" else self.entries(pk)
         )
 
-    def everything(self) -> Iterator[tuple[AccountRow, Iterable[Row]]]:
+    def everything(self) -> Iterator[tuple[AccountRow, Iterable[ChainRow]]]:
         connection = connections[self.db]
         if connection.vendor != "postgresql":
             return super().everything()

@@ -26,13 +26,13 @@ from django.db.models import F, Q
 from ledger.models import Account
 from ledger.models.ids import fresh
 from ledger.posting import Applied, Change, Line, Posting, Refused, Stored, applied, worker
-from ledger.stores.prepared import Prepared, Row
+from ledger.stores.prepared import FetchedRow, Prepared
 from ledger.stores.rows import key_taken, snapshot
 from ledger.stores.sql import SqlStore
 from ledger.strategies.sql import DATABASE_HAZARDS, MARIADB_HAZARDS, SqlStrategy, in_range
 from locks.hazards import Hazard
 
-STATEMENT = """
+ADD_STATEMENT = """
 WITH written AS (
     UPDATE ledger_account
     SET balance = balance + %(amount)s, version = version + 1, head = %(entry)s
@@ -57,7 +57,7 @@ TYPES = {
     "worker": "varchar",
     "number": "varchar",
 }
-ADD = Prepared("ledger_add", STATEMENT.format(which=THIS_ONE, told=""), **TYPES)
+ADD = Prepared("ledger_add", ADD_STATEMENT.format(which=THIS_ONE, told=""), **TYPES)
 
 
 class AtomicUpdate(SqlStrategy):
@@ -97,7 +97,7 @@ class AtomicUpdate(SqlStrategy):
 
 def increment(
     store: SqlStore, posting: Posting, line: Line, place: int = 0, statement: Prepared = ADD
-) -> tuple[Stored, Row]:
+) -> tuple[Stored, FetchedRow]:
     """Add one line's amount to its account and record it. Raises Refused or KeyTaken without having written anything.
 
     The second value holds the other columns that `statement` returns, or the account's version where several
@@ -120,7 +120,7 @@ def in_one_statement(
     place: int,
     statement: Prepared = ADD,
     **given: str,
-) -> tuple[Stored, Row] | None:
+) -> tuple[Stored, FetchedRow] | None:
     """Add to the row that `statement` selects, and record it. `given`: further parameters of the statement.
 
     Returns None if there is no such row or the floor would break. The second value holds the other columns that
@@ -150,7 +150,7 @@ def in_one_statement(
 
 def in_one_transaction(
     store: SqlStore, posting: Posting, line: Line, place: int = 0, checked: bool = True
-) -> tuple[Stored, Row]:
+) -> tuple[Stored, FetchedRow]:
     """Do the same with F(), where UPDATE … RETURNING old is missing: the row lock makes the statements one unit.
     `checked`: make the floor a condition of the UPDATE."""
     rows = Account.objects.using(store.db).filter(book_id=store.book.pk, number=line.account)

@@ -19,7 +19,7 @@ MAX_THINK = 60.0
 #: wrong settings that an answer names
 MOST_NAMED = 5
 #: keywords of locks that only the ledger itself may set
-OURS = {"name", "redis", "redis_nodes", "cache", "sql", "zookeeper", "directory", "on_lost"}
+OUR_OPTIONS = {"name", "redis", "redis_nodes", "cache", "sql", "zookeeper", "directory", "on_lost"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ def _check_extra(extra: Any) -> None:
         raise ValueError("extra: an object of keywords for the lock")
     if own := extra.keys() & Settings.__dataclass_fields__.keys():
         raise ValueError(f"extra: {_some(sorted(own))} is a setting of its own")
-    if ours := extra.keys() & OURS:
+    if ours := extra.keys() & OUR_OPTIONS:
         raise ValueError(f"extra: {_some(sorted(ours))} is not for a client to choose")
     for name, value in extra.items():
         word = isinstance(value, str) and value.replace(" ", "").isalpha()

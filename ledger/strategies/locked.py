@@ -20,7 +20,7 @@ from ledger.addresses import NoServers
 from ledger.posting import Applied, Busy, Change, Posting, applied, compute
 from ledger.resources import resources
 from ledger.stores.redis import takes_no_writes
-from ledger.strategies.base import OURS, Settings, Strategy
+from ledger.strategies.base import OUR_OPTIONS, Settings, Strategy
 from locks import Lock, LockFactory, LockTimeout, build
 from locks.giving_up import gives_up
 from locks.hazards import Hazard
@@ -40,7 +40,7 @@ class Locked(Strategy):
         """The lock must take the keywords of `extra`, and its commands must be able to express the lease."""
         taken = inspect.signature(cls.factory).parameters.values()
         if not any(each.kind is each.VAR_KEYWORD for each in taken):
-            known = {each.name for each in taken} - OURS - Settings.__dataclass_fields__.keys()
+            known = {each.name for each in taken} - OUR_OPTIONS - Settings.__dataclass_fields__.keys()
             if unknown := settings.extra.keys() - known:
                 others = f"it takes {', '.join(sorted(known))}" if known else "it takes none"
                 raise ValueError(f"extra: {cls.slug} has no {', '.join(sorted(unknown)[:5])}: {others}")

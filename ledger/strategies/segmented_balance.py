@@ -39,14 +39,14 @@ from ledger.reconcile.rows import SEGMENT
 from ledger.stores.prepared import Prepared
 from ledger.stores.rows import snapshot
 from ledger.stores.segments import row_of
-from ledger.strategies.atomic_update import STATEMENT, THIS_ONE, TYPES, AtomicUpdate, increment
+from ledger.strategies.atomic_update import ADD_STATEMENT, THIS_ONE, TYPES, AtomicUpdate, increment
 from ledger.strategies.own_row import OwnRows
 from ledger.strategies.sql import DATABASE_HAZARDS, MARIADB_HAZARDS
 from locks.hazards import Hazard
 
 SEGMENTS = 8
 ADD = Prepared(
-    "ledger_add_to_row", STATEMENT.format(which=THIS_ONE, told=", (SELECT version FROM written)"), **TYPES
+    "ledger_add_to_row", ADD_STATEMENT.format(which=THIS_ONE, told=", (SELECT version FROM written)"), **TYPES
 )
 LONGEST = 38  # characters of an account number
 

@@ -29,7 +29,7 @@ from ledger.posting import Line, Posting, Stored
 from ledger.stores.arrays import quoted
 from ledger.stores.prepared import Prepared
 from ledger.stores.segments import row_of
-from ledger.strategies.atomic_update import STATEMENT, TYPES, in_one_statement
+from ledger.strategies.atomic_update import ADD_STATEMENT, TYPES, in_one_statement
 from ledger.strategies.segmented_balance import SEGMENTS, SegmentedBalance
 from ledger.strategies.sql import DATABASE_HAZARDS
 from locks.hazards import Hazard
@@ -40,7 +40,7 @@ ANY_FREE = """id = (
     ORDER BY number FOR UPDATE SKIP LOCKED LIMIT 1)"""
 ADD = Prepared(
     "ledger_add_any",
-    STATEMENT.format(which=ANY_FREE, told=", (SELECT number FROM written)"),
+    ADD_STATEMENT.format(which=ANY_FREE, told=", (SELECT number FROM written)"),
     **TYPES,
     rows="varchar[]",
 )

@@ -6,26 +6,26 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ledger.models import Account, Book, Entry
 from ledger.posting import BIGINT
-from ledger.writer.clients import Asked
-from ledger.writer.group import Group, State
+from ledger.writer.clients import OpenOrder
+from ledger.writer.group import AccountState, Group
 from ledger.writer.wire import Request, Told
 
 #: key → the first entry's id and the balances after, of a posting that was applied before
 Known = Mapping[str, tuple[str, list[int]]]
 
 
-class Books:
+class OwnedAccounts:
     """A book's accounts in its owner's memory. No other process writes them while the fencing number is the newest."""
 
     def __init__(self, book: Book) -> None:
         self.book = book
-        self.accounts: dict[str, State] = {}
+        self.accounts: dict[str, AccountState] = {}
 
     def forget(self) -> None:
         """Read everything again, because another process may have written, or a group failed."""
         self.accounts.clear()
 
-    def known(self, asked: Sequence[Asked]) -> Known:
+    def known(self, asked: Sequence[OpenOrder]) -> Known:
         """Return those of the keys of `asked` that are in the books."""
         keys = {request.key for _, order in asked for request in order.requests if "\0" not in request.key}
         rows = Entry.objects.filter(book=self.book, key__in=keys).order_by("id")  # the order of its lines
@@ -34,7 +34,7 @@ class Books:
             found.setdefault(key, (entry.hex, []))[1].append(after)
         return found
 
-    def compute(self, asked: Sequence[Asked], known: Known | None = None) -> Group:
+    def compute(self, asked: Sequence[OpenOrder], known: Known | None = None) -> Group:
         """Apply the orders one after the other in memory, each request as a whole or not at all.
 
         A key that is `known`, or occurs earlier in this group, is not applied again. If it is the same request, sent
@@ -47,12 +47,12 @@ class Books:
             self.add(each, group)
         return group
 
-    def ready(self, asked: Asked) -> bool:
+    def ready(self, asked: OpenOrder) -> bool:
         """Are all accounts of this order in memory?"""
         accounts = self.accounts
         return all(line[0] in accounts for request in asked.order.requests for line in request.lines)
 
-    def add(self, asked: Asked, group: Group) -> None:
+    def add(self, asked: OpenOrder, group: Group) -> None:
         """Apply one more order in memory, for `group` to write. Its accounts have been read, if they exist."""
         order = asked.order
         window, number, had = order.window, 0, len(group.id)
@@ -85,7 +85,7 @@ class Books:
                     answers[place] = before[1] if before[0] == f"{order.window}{number:08x}" else None
                 number += len(request.lines)
 
-    def load(self, asked: Iterable[Asked]) -> None:
+    def load(self, asked: Iterable[OpenOrder]) -> None:
         """Read the accounts that are not in memory yet."""
         numbers = {line[0] for _, order in asked for request in order.requests for line in request.lines}
         if unknown := numbers - self.accounts.keys():
@@ -95,7 +95,9 @@ class Books:
             }  # PostgreSQL cannot store such text
             rows = Account.objects.filter(book=self.book, number__in=unknown).values_list(*columns)
             for number, pk, balance, version, head, floor in rows:
-                self.accounts[number] = State(str(pk), balance, version, head.hex if head else "NULL", floor)
+                self.accounts[number] = AccountState(
+                    str(pk), balance, version, head.hex if head else "NULL", floor
+                )
 
     def _refused(self, request: Request) -> str:
         if "\0" in request.key:

@@ -24,7 +24,7 @@ AGAIN = 0.1  # seconds between two looks at the row while there is no owner
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Found:
+class FormerOwner:
     """An owner that existed a moment ago."""
 
     address: str
@@ -38,11 +38,11 @@ class Seat:
         self.book, self.lease = book, seconds
         self.owner = Owner(book, seconds)
         self.changed = threading.Condition()
-        self.found: Found | None = None
+        self.found: FormerOwner | None = None
         self.waiting = 0
         self.thread: threading.Thread | None = None
 
-    def find(self, deadline: float, tried: Found | None = None) -> Found | None:
+    def find(self, deadline: float, tried: FormerOwner | None = None) -> FormerOwner | None:
         """Return the owner, but look again if it is `tried`, which did not answer. None: no owner until `deadline`."""
         with self.changed:
             if self.found is tried:
@@ -58,11 +58,13 @@ class Seat:
                 self.waiting -= 1
             return self.found
 
-    def _own(self) -> Found | None:
+    def _own(self) -> FormerOwner | None:
         clients = self.owner.clients
-        return Found(clients.address, clients.secret) if clients and self.owner.fence is not None else None
+        return (
+            FormerOwner(clients.address, clients.secret) if clients and self.owner.fence is not None else None
+        )
 
-    def _publish(self, found: Found | None) -> None:
+    def _publish(self, found: FormerOwner | None) -> None:
         with self.changed:
             self.found = found
             self.changed.notify_all()
@@ -94,7 +96,7 @@ class Seat:
         held = lease.find(self.book)
         if held and held.left > 0:
             if _listens(held.address):
-                self._publish(Found(held.address, held.secret))
+                self._publish(FormerOwner(held.address, held.secret))
             else:
                 self.owner.stop.wait(min(held.left, AGAIN))
         elif self.owner.take_over():

@@ -21,7 +21,7 @@ INTRODUCTION = 5.0  # seconds within which a new connection must send its first 
 
 
 @dataclass(slots=True, eq=False)
-class Client:
+class CallerConnection:
     """One connection. `worker`: the caller's name, known once its first message had the right secret. `prompt`: it
     asked again soon after its last answer, before `soon`."""
 
@@ -35,10 +35,10 @@ class Client:
     prompt: bool = False
 
 
-class Asked(NamedTuple):
+class OpenOrder(NamedTuple):
     """An order, and the client that gets the answer."""
 
-    client: Client
+    client: CallerConnection
     order: wire.Order
 
 
@@ -50,10 +50,10 @@ class Clients:
         self.listener, self.address = address.listen()
         self.listener.setblocking(False)
         self.secret = secrets.token_urlsafe(32)
-        self.connected: set[Client] = set()
-        self.anonymous: set[Client] = set()
-        self.asked: deque[Asked] = deque()
-        self.awaited: set[Client] = set()
+        self.connected: set[CallerConnection] = set()
+        self.anonymous: set[CallerConnection] = set()
+        self.asked: deque[OpenOrder] = deque()
+        self.awaited: set[CallerConnection] = set()
         self.patience = 0.0  # a point in time: wait until then
         selector.register(self.listener, EVENT_READ, self.accept)
 
@@ -68,12 +68,12 @@ class Clients:
         connection.setblocking(False)
         if connection.family != socket.AF_UNIX:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        client = Client(connection, time.monotonic())
+        client = CallerConnection(connection, time.monotonic())
         self.connected.add(client)
         self.anonymous.add(client)
         self.selector.register(connection, EVENT_READ, lambda events: self.hear(client, events))
 
-    def hear(self, client: Client, events: int) -> None:
+    def hear(self, client: CallerConnection, events: int) -> None:
         """Receive from `client`, and send what it did not accept before."""
         try:
             if events & EVENT_WRITE:
@@ -85,7 +85,7 @@ class Clients:
         except (OSError, wire.TooLong, msgspec.MsgspecError):
             self.drop(client)
 
-    def _read(self, client: Client) -> None:
+    def _read(self, client: CallerConnection) -> None:
         received: bytes | bytearray = client.socket.recv(RECEIVE)
         if not received:
             raise ConnectionResetError("it hung up")
@@ -100,9 +100,9 @@ class Clients:
             received = received[end:]
         client.received = bytearray(received)
 
-    def _understand(self, client: Client, body: bytes | bytearray) -> None:
+    def _understand(self, client: CallerConnection, body: bytes | bytearray) -> None:
         if client.worker is not None:
-            self.asked.append(Asked(client, wire.read_order(body)))
+            self.asked.append(OpenOrder(client, wire.read_order(body)))
             client.prompt = time.monotonic() < client.soon
             self.awaited.discard(client)
             return
@@ -112,7 +112,7 @@ class Clients:
         client.worker = hello.worker
         self.anonymous.discard(client)
 
-    def expect(self, answered: Sequence[Asked], seconds: float) -> None:
+    def expect(self, answered: Sequence[OpenOrder], seconds: float) -> None:
         """Answered callers will ask again, perhaps soon. Wait for those that did so last time."""
         self.patience = soon = time.monotonic() + seconds
         for client, _ in answered:
@@ -127,7 +127,7 @@ class Clients:
             return 0.0
         return max(0.0, self.patience - time.monotonic())
 
-    def answer(self, client: Client, answers: list[wire.Told]) -> None:
+    def answer(self, client: CallerConnection, answers: list[wire.Told]) -> None:
         """Send `client` the outcome of its order. A client that is gone can ask again."""
         if client not in self.connected:
             return
@@ -139,18 +139,18 @@ class Clients:
         except OSError:
             self.drop(client)
 
-    def _push(self, client: Client) -> None:
+    def _push(self, client: CallerConnection) -> None:
         """Send the rest. Raises BlockingIOError if the socket does not accept all of it."""
         while client.unsent:
             del client.unsent[: client.socket.send(client.unsent)]
         if client.events != EVENT_READ:
             self._listen(client, EVENT_READ)
 
-    def _listen(self, client: Client, events: int) -> None:
+    def _listen(self, client: CallerConnection, events: int) -> None:
         client.events = events
         self.selector.modify(client.socket, events, self.selector.get_key(client.socket).data)
 
-    def drop(self, client: Client) -> None:
+    def drop(self, client: CallerConnection) -> None:
         """End a connection."""
         for known in (self.connected, self.anonymous, self.awaited):
             known.discard(client)

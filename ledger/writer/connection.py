@@ -8,7 +8,7 @@ from struct import Struct
 
 from ledger.posting import worker
 from ledger.writer import address, wire
-from ledger.writer.candidates import Found
+from ledger.writer.candidates import FormerOwner
 
 TIMEVAL = Struct("@ll")  # seconds and µs, as the kernel has them
 
@@ -17,7 +17,7 @@ class Connection:
     """One thread's connection to one owner. The thread gives it away while it is in use: otherwise a late answer
     could be taken for the answer to the next question."""
 
-    def __init__(self, found: Found, timeout: float) -> None:
+    def __init__(self, found: FormerOwner, timeout: float) -> None:
         self.found = found
         self.greeting = wire.frame(wire.Hello(found.secret, worker()))
         self.received: bytes | bytearray = b""

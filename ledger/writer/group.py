@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from ledger.models import Book
 from ledger.stores.arrays import plain, quoted
-from ledger.writer.clients import Asked
+from ledger.writer.clients import OpenOrder
 from ledger.writer.wire import Told
 
 # The renewal of the lease locks the owner's row: no other process can become the owner before this commits, and with
@@ -38,7 +38,7 @@ SELECT count(*) FROM owner
 
 
 @dataclass(slots=True)
-class State:
+class AccountState:
     """An account in the owner's memory."""
 
     pk: str
@@ -52,9 +52,9 @@ class State:
 class Group:
     """The columns that a group will write, and the answers for its callers."""
 
-    asked: list[Asked] = field(default_factory=list)
+    asked: list[OpenOrder] = field(default_factory=list)
     answers: list[list[Told]] = field(default_factory=list)
-    touched: dict[str, State] = field(default_factory=dict)
+    touched: dict[str, AccountState] = field(default_factory=dict)
     keys: dict[str, tuple[str, list[int]]] = field(default_factory=dict)
     id: list[str] = field(default_factory=list)
     account: list[str] = field(default_factory=list)

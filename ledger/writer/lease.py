@@ -37,7 +37,7 @@ RELEASE = (
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class OwnerRow:
     """The row of a book's owner. `left`: the seconds until its lease ends; negative if it has ended."""
 
     fence: int
@@ -61,12 +61,12 @@ def take(book: Book, lease: float, address: str = "", secret: str = "") -> int |
     return row[0] if row else None
 
 
-def find(book: Book) -> Held | None:
+def find(book: Book) -> OwnerRow | None:
     """Return the last owner of `book`, who may still own it. None: it never had one."""
     with connection.cursor() as cursor:
         cursor.execute(FIND, {"book": book.pk})
         row = cursor.fetchone()
-    return Held(*row) if row else None
+    return OwnerRow(*row) if row else None
 
 
 def renew(book: Book, fence: int, lease: float) -> bool:

@@ -12,7 +12,7 @@ from django.db import DatabaseError, connections
 
 from ledger.models import Book
 from ledger.writer import lease
-from ledger.writer.balances import Books
+from ledger.writer.balances import OwnedAccounts
 from ledger.writer.clients import Clients
 from ledger.writer.group import COMMIT, Group
 from ledger.writer.statement import Statement
@@ -30,7 +30,7 @@ class Owner:
 
     def __init__(self, book: Book, seconds: float = LEASE) -> None:
         self.book, self.lease = book, seconds
-        self.books = Books(book)
+        self.books = OwnedAccounts(book)
         self.statement = Statement("ledger_group", COMMIT)
         self.selector: BaseSelector | None = None
         self.clients: Clients | None = None

@@ -20,8 +20,16 @@ from ledger.admin.import_form import number
 from ledger.strategies import CONTROL
 from loadtest.admin.estimate import of_command
 from loadtest.admin.strategies_field import asked_for, strategies_field
-from loadtest.background.commands import COMMAND_LINES, COMMANDS, EXPLORE, FAULTS, TRUST, TRUST_SECONDS, Asked
-from loadtest.faults.hazards import HAZARDS
+from loadtest.background.commands import (
+    BACKGROUND_COMMANDS,
+    COMMAND_LINES,
+    EXPLORE,
+    FAULTS,
+    TRUST,
+    TRUST_SECONDS,
+    CommandRequest,
+)
+from loadtest.faults.hazards import ADVERSARIES
 from loadtest.faults.sentences import about
 from loadtest.findings.brief import brief
 from loadtest.findings.gloss import plain
@@ -35,7 +43,7 @@ from loadtest.workloads import EXPLORED
 from locks.hazards import Hazard
 
 #: command → its name on the screen, and what it does
-NAMES = {
+COMMAND_TITLES = {
     EXPLORE: (
         "Explore every order",
         "Runs every order of the commands of two workers, with faults between them.",
@@ -62,7 +70,7 @@ class CommandForm(forms.Form):
     strategies = strategies_field()
     hazards = forms.MultipleChoiceField(
         required=False,
-        choices=[(slug, slug) for slug in HAZARDS],
+        choices=[(slug, slug) for slug in ADVERSARIES],
         initial=["pause", "crash-holding"],
         widget=UnfoldAdminCheckboxSelectMultipleWidget,
         label="Hazards",
@@ -86,7 +94,7 @@ class CommandForm(forms.Form):
         """Return what happens in each hazard, and the ticks of its variants."""
         groups: dict[Hazard, list[Any]] = {}
         for box in self["hazards"]:
-            groups.setdefault(HAZARDS[str(box.data["value"])].word, []).append(box)
+            groups.setdefault(ADVERSARIES[str(box.data["value"])].word, []).append(box)
         return [(about(hazard), boxes) for hazard, boxes in groups.items()]
 
     def clean_strategies(self) -> list[str]:
@@ -105,11 +113,11 @@ class CommandForm(forms.Form):
             raise forms.ValidationError(f"Choose 1 to {MOST_HAZARDS} hazards.")
         return chosen
 
-    def asked(self) -> Asked:
+    def asked(self) -> CommandRequest:
         chosen: dict[str, Any] = {
             name: tuple(v) if isinstance(v, list) else v for name, v in self.cleaned_data.items()
         }
-        return Asked(command=self.command, **chosen)
+        return CommandRequest(command=self.command, **chosen)
 
 
 class Commands:
@@ -124,7 +132,7 @@ class Commands:
                 path(
                     f"{command}/", view(self.command_view), {"command": command}, f"loadtest_trial_{command}"
                 )
-                for command in COMMANDS
+                for command in BACKGROUND_COMMANDS
             ),
             path(
                 "<int:trial_id>/results.<str:kind>", view(self.download_view), name="loadtest_trial_download"
@@ -147,7 +155,7 @@ class Commands:
                 )
             except ValueError as error:
                 form.add_error(None, str(error))
-        title, about = NAMES[command]
+        title, about = COMMAND_TITLES[command]
         page = {"title": title, "about": about, "form": form, "most": MOST[command]}
         page["estimate"] = of_command(form, command)
         context = {**self.admin_site.each_context(request), **page}
@@ -174,7 +182,7 @@ class Commands:
 
 def _as_the_command(trial: Trial) -> dict[str, Any]:
     """Return the options as the command itself writes them; of a comparison's row they are that already."""
-    if trial.command not in COMMANDS:
+    if trial.command not in BACKGROUND_COMMANDS:
         return dict(trial.options)
     asked = trial.options["asked"]
     if trial.command == EXPLORE:

@@ -25,7 +25,7 @@ from loadtest.admin.commands import findings
 from loadtest.admin.estimate import of_imports
 from loadtest.admin.strategies_field import strategies_field
 from loadtest.background.imports import COMMAND as IMPORT
-from loadtest.background.imports import IMPORTS, Comparison
+from loadtest.background.imports import IMPORTS, ImportComparison
 from loadtest.background.swarms import COMMAND as SWARM
 from loadtest.models import Trial
 from loadtest.report.command_line import of_plan
@@ -45,10 +45,10 @@ class CompareForm(ImportForm):
         super().__init__(*args, **kwargs)
         del self.fields["book"], self.fields["strategy"]
 
-    def comparison(self) -> Comparison:
+    def comparison(self) -> ImportComparison:
         """Return what is asked for."""
         chosen = self.cleaned_data
-        return Comparison(
+        return ImportComparison(
             files=tuple(chosen["uploads"]),
             opening=chosen["opening"],
             strategies=tuple(chosen["strategies"]) or CARD,
@@ -60,10 +60,10 @@ class CompareForm(ImportForm):
         )
 
 
-def again(run: ImportRun) -> Comparison:
+def again(run: ImportRun) -> ImportComparison:
     """Return the comparison that repeats an import: its files, its accounts as they were opened, its settings."""
     batches = run.batches.filter(kind=ImportBatch.Kind.FILE).exclude(state=ImportBatch.State.DUPLICATE)
-    return Comparison(
+    return ImportComparison(
         files=tuple(
             Upload(each.name, bytes(each.file.content))
             for each in batches.select_related("file")

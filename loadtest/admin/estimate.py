@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ledger.strategies import CARD, CONTROL, known
-from loadtest.background.commands import COMMANDS, FAULTS
+from loadtest.background.commands import BACKGROUND_COMMANDS, FAULTS
 from loadtest.background.imports import COMMAND as IMPORTS
 from loadtest.background.swarms import COMMAND as SWARM
 from loadtest.models import Trial
@@ -102,7 +102,9 @@ def _chosen(form: Any) -> tuple[str, ...]:
 
 
 def _ahead() -> int:
-    return Trial.objects.filter(ended=None, command__in=(SWARM, *COMMANDS), options__has_key="done").count()
+    return Trial.objects.filter(
+        ended=None, command__in=(SWARM, *BACKGROUND_COMMANDS), options__has_key="done"
+    ).count()
 
 
 def _beyond() -> float | None:

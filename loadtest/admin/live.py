@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from ledger.chart import BAD, GOOD, HALF, Bar, Line, bars, over_time
+from ledger.chart import BAD, GOOD, HALF, Bar, ChartLine, bars, over_time
 from ledger.imports.progress import progress
 from ledger.models import Book, ImportRun
 from ledger.reconcile_stored import course_of
@@ -37,12 +37,14 @@ def running(trial: Trial) -> list[Drawing]:
     return [
         (
             f"{subject}: postings/s",
-            over_time([Line("", GOOD, rate)], f"Postings per second, at the end {now}", HALF),
+            over_time([ChartLine("", GOOD, rate)], f"Postings per second, at the end {now}", HALF),
         ),
         (
             f"{subject}: missing from the balances, minor units",
             over_time(
-                [Line("", BAD, missing)], f"Minor units missing from the balances, at the end {gone}", HALF
+                [ChartLine("", BAD, missing)],
+                f"Minor units missing from the balances, at the end {gone}",
+                HALF,
             ),
         ),
     ]

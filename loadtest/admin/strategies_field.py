@@ -11,7 +11,7 @@ from django.http import HttpRequest
 from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget
 
 from ledger.strategies import CARD, known
-from loadtest.report.pages.kinds import GROUPS, NOTHING, group_of
+from loadtest.report.pages.kinds import GROUPS, UNPROTECTED, group_of
 
 
 class Box(NamedTuple):
@@ -25,7 +25,7 @@ class Box(NamedTuple):
         return bool(self.widget.data["selected"])
 
 
-class Kind(NamedTuple):
+class StrategyKind(NamedTuple):
     """Strategies under one heading. `name`: their kind, "" for the six of the card."""
 
     name: str
@@ -39,14 +39,14 @@ class Kind(NamedTuple):
 class StrategiesBoundField(forms.BoundField):
     """`kinds`: the ticks as the form shows them, each once: the six of the card, then all others by their kind."""
 
-    def kinds(self) -> list[Kind]:
+    def kinds(self) -> list[StrategyKind]:
         boxes = [Box(each, group_of(str(each.data["value"]))) for each in self]
         first, others = boxes[: len(CARD)], boxes[len(CARD) :]
         kinds = [
-            Kind(name, [box for box in others if box.kind == name])
-            for name in dict.fromkeys((*GROUPS, NOTHING))
+            StrategyKind(name, [box for box in others if box.kind == name])
+            for name in dict.fromkeys((*GROUPS, UNPROTECTED))
         ]
-        return [Kind("", first), *(kind for kind in kinds if kind.boxes)]
+        return [StrategyKind("", first), *(kind for kind in kinds if kind.boxes)]
 
 
 class StrategiesField(forms.MultipleChoiceField):

@@ -10,7 +10,7 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 
 from ledger.strategies import CARD, known
-from loadtest.admin.commands import NAMES
+from loadtest.admin.commands import COMMAND_TITLES
 from loadtest.background.commands import EXPLORE, FAULTS, TRUST
 from loadtest.findings.gloss import plain
 from loadtest.front import evidence
@@ -20,7 +20,7 @@ from loadtest.report.strategy_page import claim, sentences, textbook
 
 RESULTS = 10
 #: order → its name, and what it goes by
-SORTS: dict[str, tuple[str, Callable[[evidence.Row], Any]]] = {
+SORTS: dict[str, tuple[str, Callable[[evidence.StrategyRow], Any]]] = {
     "": ("the six to begin with first", lambda row: row.slug not in CARD),
     "name": ("by name", lambda row: row.slug),
     "kind": ("by kind", lambda row: (row.kind, row.slug)),
@@ -32,9 +32,9 @@ SORTS: dict[str, tuple[str, Callable[[evidence.Row], Any]]] = {
 #: page of the admin → what its form starts
 STARTS = {
     "admin:loadtest_trial_swarm": "Run a load test",
-    "admin:loadtest_trial_explore": NAMES[EXPLORE][0],
-    "admin:loadtest_trial_faults": NAMES[FAULTS][0],
-    "admin:loadtest_trial_trust": NAMES[TRUST][0],
+    "admin:loadtest_trial_explore": COMMAND_TITLES[EXPLORE][0],
+    "admin:loadtest_trial_faults": COMMAND_TITLES[FAULTS][0],
+    "admin:loadtest_trial_trust": COMMAND_TITLES[TRUST][0],
 }
 
 

@@ -15,7 +15,7 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 
 from loadtest.models import Result, Trial
-from loadtest.trials.compared import HEAD, Pair, compared, side_by_side
+from loadtest.trials.compared import HEAD, ComparedPair, compared, side_by_side
 
 #: options that say how far a request is, and not what was asked for
 PROGRESS = {
@@ -110,7 +110,7 @@ class TwoByTwo:
         return found
 
 
-def _pairs(first: Trial | Result, second: Trial | Result) -> list[Pair]:
+def _pairs(first: Trial | Result, second: Trial | Result) -> list[ComparedPair]:
     if isinstance(first, Result) and isinstance(second, Result):
         return side_by_side(_data(first), _data(second))
     return compared(*([_data(each) for each in trial.results.all()] for trial in (first, second)))  # type: ignore[union-attr]

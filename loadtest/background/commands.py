@@ -22,14 +22,14 @@ from ledger.addresses import BASE_DIR
 from ledger.strategies import CONTROL, known
 from loadtest import models
 from loadtest.background.runner import Runner, steps
-from loadtest.faults.hazards import HAZARDS
+from loadtest.faults.hazards import ADVERSARIES
 from loadtest.servers.children import child_environment
 from loadtest.trials import records
 from loadtest.verdict.words import Word, gravest
 from lost_update_lab.embedded.reaper import REAPER
 
 EXPLORE, FAULTS, TRUST = "explore", "faults", "trust"
-COMMANDS = (EXPLORE, FAULTS, TRUST)
+BACKGROUND_COMMANDS = (EXPLORE, FAULTS, TRUST)
 #: seconds: how often a run is looked at; how long a strategy may take beyond its budget; how long until it has ended
 LOOK_EVERY, MARGIN, END_WITHIN = 0.5, 900.0, 60.0
 #: of the load test that `trust` runs
@@ -39,7 +39,7 @@ SAID = 40
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class CommandRequest:
     """What somebody wants run. `budget`: seconds of search for each strategy; `hazards`: none for all of them."""
 
     command: str
@@ -52,7 +52,11 @@ class Asked:
 
     def words(self, strategy: str) -> list[str]:
         """Return the command's words for one strategy. Raises ValueError for what no form offers."""
-        if self.command not in COMMANDS or strategy not in known() or not set(self.hazards) <= HAZARDS.keys():
+        if (
+            self.command not in BACKGROUND_COMMANDS
+            or strategy not in known()
+            or not set(self.hazards) <= ADVERSARIES.keys()
+        ):
             raise ValueError(f"not offered: {self.command} {strategy} {', '.join(self.hazards)}")
         hazards = [word for name in self.hazards for word in ("--hazard", name)]
         own = {
@@ -69,9 +73,9 @@ class Asked:
 class CommandRunner(Runner):
     """A step is one run of the command, for one strategy."""
 
-    commands = COMMANDS
+    commands = BACKGROUND_COMMANDS
 
-    def begin(self, asked: Asked, user: Any = None) -> models.Trial:
+    def begin(self, asked: CommandRequest, user: Any = None) -> models.Trial:
         """Store the request. Raises ValueError for what is not offered, and when the user has too many under way."""
         for strategy in asked.strategies:
             asked.words(strategy)
@@ -94,12 +98,14 @@ class CommandRunner(Runner):
         return _not_run(row, row.options["strategies"][at], f"it failed: {error}")
 
 
-def _asked(row: models.Trial) -> Asked:
+def _asked(row: models.Trial) -> CommandRequest:
     asked = row.options["asked"]
-    return Asked(**{**asked, "strategies": tuple(asked["strategies"]), "hazards": tuple(asked["hazards"])})
+    return CommandRequest(
+        **{**asked, "strategies": tuple(asked["strategies"]), "hazards": tuple(asked["hazards"])}
+    )
 
 
-def _run(row: models.Trial, asked: Asked, strategy: str) -> dict[str, Any]:
+def _run(row: models.Trial, asked: CommandRequest, strategy: str) -> dict[str, Any]:
     """Run the command to its end, or until somebody stops it. Returns what its file holds; {"reason"} without one."""
     with tempfile.TemporaryDirectory(prefix="lab-command-") as folder:
         said = Path(folder, "said.txt")
@@ -156,7 +162,9 @@ def _lines(said: Path) -> list[str]:
     return [line.strip()[:300] for line in text.splitlines() if line.strip()][-SAID:]
 
 
-def _results(row: models.Trial, asked: Asked, strategy: str, found: Mapping[str, Any]) -> list[models.Result]:
+def _results(
+    row: models.Trial, asked: CommandRequest, strategy: str, found: Mapping[str, Any]
+) -> list[models.Result]:
     """Return the results to store; the control's, which comes with every strategy, once."""
     if "reason" in found:
         return [_not_run(row, strategy, found["reason"])]

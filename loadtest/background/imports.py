@@ -22,7 +22,7 @@ from loadtest.swarm.import_history import history_of
 from loadtest.swarm.import_plan import ImportFiles
 from loadtest.trials import records
 from loadtest.trials.availability import missing
-from loadtest.trials.case import Case, Judgement, Witness, run, skipped
+from loadtest.trials.case import JudgedCase, TrialCase, Witness, run, skipped
 from loadtest.trials.deadlocks import deadlocks
 from loadtest.verdict.evidence import Doubt
 from loadtest.verdict.words import Word
@@ -32,7 +32,7 @@ COMMAND = "import"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Comparison:
+class ImportComparison:
     """What was requested. `settings`: those of the books, in seconds. `openings`: the accounts of each book."""
 
     files: tuple[Upload, ...]
@@ -47,7 +47,7 @@ class Comparison:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ImportCase(Case):
+class ImportCase(TrialCase):
     """A case whose book was opened when its import started."""
 
     book: Book
@@ -62,7 +62,7 @@ class ImportRunner(Runner):
     commands = (COMMAND,)
     measured = False
 
-    def begin(self, asked_for: Comparison, user: Any = None) -> models.Trial:
+    def begin(self, asked_for: ImportComparison, user: Any = None) -> models.Trial:
         """Store the request and start the control's import. Raises ValueError if no line can be imported."""
         workload = ImportFiles(asked_for.files, asked_for.openings, asked_for.opening)
         if not workload.lines:
@@ -131,7 +131,7 @@ def _start(row: models.Trial, subject: str, workload: ImportFiles) -> None:
         row.save(update_fields=["options"])
 
 
-def _judgement(row: models.Trial, subject: str, case: Case, finished: ImportRun) -> Judgement:
+def _judgement(row: models.Trial, subject: str, case: TrialCase, finished: ImportRun) -> JudgedCase:
     control = row.results.filter(strategy=CONTROL).first()
     result = run(
         ImportCase(**vars(case), book=finished.book),
@@ -151,12 +151,12 @@ def _doubts(run: ImportRun) -> Iterator[Doubt]:
         yield Doubt(f"its import was stopped with {left} lines left", "let it run to the end")
 
 
-def _case(row: models.Trial, subject: str, workload: ImportFiles) -> Case:
+def _case(row: models.Trial, subject: str, workload: ImportFiles) -> TrialCase:
     """`subject`: a strategy, or the set-based way."""
     given = {"workload": workload, "store": row.store, "settings": row.options["settings"]}
     if subject == Way.SET_BASED:
-        return Case(strategy=SET_BASED_UNDER, way=subject, **given)
-    return Case(strategy=subject, **given)
+        return TrialCase(strategy=SET_BASED_UNDER, way=subject, **given)
+    return TrialCase(strategy=subject, **given)
 
 
 def _workload(row: models.Trial) -> ImportFiles:

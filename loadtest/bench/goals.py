@@ -15,7 +15,7 @@ from enum import StrEnum
 from loadtest.bench.measured import Row
 
 
-class State(StrEnum):
+class GoalState(StrEnum):
     """The result of a goal in one run."""
 
     MET = "met"
@@ -41,12 +41,12 @@ def _judged(name: str, sense: str, bound: float, figure: Figure | None, reason: 
     `reason` why nothing was measured. `met` is True only for the state of that name."""
     row: Row = {"name": name, "goal": f"{sense} {bound:g}"}
     if figure is None:
-        return row | {"measured": None, "met": False, "state": State.NOT_MEASURED, "reason": reason}
+        return row | {"measured": None, "met": False, "state": GoalState.NOT_MEASURED, "reason": reason}
     spread = figure if isinstance(figure, Mapping) else dict.fromkeys(("min", "median", "max"), figure)
     worst, best = (spread["min"], spread["max"]) if sense == "≥" else (-spread["max"], -spread["min"])
     limit = bound if sense == "≥" else -bound
-    state = State.MET if worst >= limit else State.MISSED if best < limit else State.NEAR
-    row |= {"measured": _short(spread["median"]), "met": state is State.MET, "state": state}
+    state = GoalState.MET if worst >= limit else GoalState.MISSED if best < limit else GoalState.NEAR
+    row |= {"measured": _short(spread["median"]), "met": state is GoalState.MET, "state": state}
     return row | {"spread": {which: _short(spread[which]) for which in ("min", "max")}}
 
 

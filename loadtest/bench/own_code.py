@@ -26,9 +26,9 @@ from typing import Any
 from rich.console import Console
 
 from loadtest.bench.explorer import SETTINGS, peer
-from loadtest.bench.explorer.cases import CASES, SCHEMA, Case
+from loadtest.bench.explorer.cases import CASES, SCHEMA, SearchCase
 from loadtest.bench.explorer.search import FULL, harness_for
-from loadtest.bench.goals import State, at_least, at_most
+from loadtest.bench.goals import GoalState, at_least, at_most
 from loadtest.bench.measured import Row, spread
 from loadtest.bench.tables import judged
 from loadtest.servers import Postgres, Valkey
@@ -44,7 +44,7 @@ TABLES, ROWS = 200, 1000
 OWN = ("DATABASE_URL", "REDIS_URL", "DJANGO_SETTINGS_MODULE", "PYTEST_ADDOPTS", "PYTHONPATH")
 
 
-def through_the_api(case: Case, database: str, redis: str) -> float:
+def through_the_api(case: SearchCase, database: str, redis: str) -> float:
     """Schedules per second of `explore()`."""
     import psycopg
 
@@ -67,7 +67,7 @@ def through_the_api(case: Case, database: str, redis: str) -> float:
     return found.schedules / found.seconds
 
 
-def through_the_harness(case: Case, database: str, redis: str) -> float:
+def through_the_harness(case: SearchCase, database: str, redis: str) -> float:
     with harness_for(case, database, redis, FULL) as harness:
         found = Search(harness).explore()
     return found.schedules / found.seconds
@@ -182,7 +182,7 @@ def main() -> int:
         print(json.dumps({"goals": found}, indent=2))
     else:
         Console().print(judged(found))
-    return int(any(goal["state"] == State.MISSED for goal in found))
+    return int(any(goal["state"] == GoalState.MISSED for goal in found))
 
 
 if __name__ == "__main__":

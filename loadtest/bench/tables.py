@@ -8,7 +8,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from loadtest.bench.goals import State
+from loadtest.bench.goals import GoalState
 from loadtest.bench.measured import Row
 from loadtest.report import narrow
 
@@ -52,7 +52,7 @@ def span(spread: Mapping[str, float] | None, digits: int) -> str:
     return f"{spread['median']:,.{digits}f}  ({spread['min']:,.{digits}f} to {spread['max']:,.{digits}f})"
 
 
-STYLES = {State.MET: "green", State.NEAR: "yellow", State.MISSED: "red"}
+STYLES = {GoalState.MET: "green", GoalState.NEAR: "yellow", GoalState.MISSED: "red"}
 
 
 def _measured(goal: Row) -> str:

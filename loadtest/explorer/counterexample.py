@@ -6,7 +6,7 @@ from typing import Any
 
 from loadtest.findings.explored import HAZARD_OF
 from loadtest.findings.gloss import Gloss
-from loadtest.findings.job import WORDS, Job
+from loadtest.findings.job import BREACH_WORDS, Job
 from lost_update_lab.harness import Harness
 from lost_update_lab.replay.annotate import witnessed
 from lost_update_lab.replay.shrink import TIMES, ends, repeatable
@@ -38,10 +38,10 @@ def _worth_showing(result: SearchResult) -> list[Found]:
         word = result.under(fault)
         if fault and word == result.under(None):
             continue  # it happens without the fault
-        if word in WORDS.values() and (smallest := result.smallest(word, fault)):
+        if word in BREACH_WORDS.values() and (smallest := result.smallest(word, fault)):
             found.append(smallest)
     combined = result.combined()
-    return [*found, combined] if combined and combined.word in WORDS.values() else found
+    return [*found, combined] if combined and combined.word in BREACH_WORDS.values() else found
 
 
 def counterexample(name: str, found: Found, confirmed: int, gloss: Gloss) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from loadtest.explorer.restore import contents_sql, drop_own_tables, mariadb_ser
 from loadtest.explorer.system import LedgerSystem
 from loadtest.findings.explored import HAZARD_OF, Explored, explored
 from loadtest.findings.gloss import Gloss
-from loadtest.findings.job import EXHAUSTED, WORDS, Job
+from loadtest.findings.job import BREACH_WORDS, EXHAUSTED, Job
 from loadtest.trials.dependencies import parameters
 from loadtest.verdict.words import Word
 from loadtest.workloads import EXPLORED, Turns
@@ -112,7 +112,7 @@ def _replayed(job: Job, harness: Harness) -> dict[str, Any]:
         found = witnessed(harness, watched, found)
     except Diverged as error:
         return _not_the_same(f"another schedule here: {error}")
-    broken = found.word in WORDS.values()
+    broken = found.word in BREACH_WORDS.values()
     name = job.replay_id(found.word, found.choices) if broken else ""
     shown = counterexample(name, found, 1, _gloss(harness))
     if not broken:

@@ -21,7 +21,7 @@ from loadtest.findings.gloss import Gloss
 from lost_update_lab.harness import Harness
 from lost_update_lab.model.commands import Step, takes
 from lost_update_lab.model.transitions import STEPS, Transition
-from lost_update_lab.model.workers import State, Task, Worker
+from lost_update_lab.model.workers import State, Task, WorkerProcess
 from lost_update_lab.runs.place import beside
 from lost_update_lab.schedule import state
 from lost_update_lab.schedule.world import World
@@ -161,7 +161,7 @@ def _workers(world: World) -> tuple[tuple[str, str], ...]:
     return tuple((worker.name, _stands(worker)) for worker in world.workers)
 
 
-def _stands(worker: Worker) -> str:
+def _stands(worker: WorkerProcess) -> str:
     if worker.crashed:
         return "dead"
     if worker.paused:

@@ -24,7 +24,7 @@ from loadtest.explorer.left import end_sessions, end_sessions_of
 from loadtest.explorer.pulse import last_words
 from loadtest.findings.job import Job
 from loadtest.servers import MariaDB, Postgres, ServerError, Valkey
-from lost_update_lab.embedded.mariadb import EXPLORED
+from lost_update_lab.embedded.mariadb import EXPLORED_OPTIONS
 
 #: server crashes are not explored, so writes need not reach the disk. The explorer detects deadlocks itself
 #: (lost_update_lab/embedded/postgres.py), and nothing may happen in the background
@@ -114,7 +114,7 @@ class _Lane:
             "REDIS_PORT": str(primary.port),
             "REDIS_NODES": ",".join(node.url for node in nodes),
         }
-        self.mariadb = stack.enter_context(MariaDB(settings=EXPLORED)) if mariadb else None
+        self.mariadb = stack.enter_context(MariaDB(settings=EXPLORED_OPTIONS)) if mariadb else None
         if self.mariadb:
             keep_to(self.core, [self.mariadb.pid])
             self.environment["MARIADB_URL"] = self.mariadb.url

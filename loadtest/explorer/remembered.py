@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from ledger.models import Book
-from ledger.reconcile import AccountRow, Books, EntryRow, Leg, Operation, reconcile_book
+from ledger.reconcile import AccountRow, Books, ClientOperation, EntryRow, Leg, reconcile_book
 from ledger.reconcile.rows import SEGMENT
 from ledger.stores import store_of
 from ledger.stores.segments import spread
@@ -30,7 +30,7 @@ class Remembered:
             accounts = [(row, [each.whole() for each in links]) for row, links in store.everything()]
             return cls(accounts, list(store.forgotten()), list(store.problems()))
 
-    def books(self, operations: Mapping[str, Sequence[Operation]]) -> Books:
+    def books(self, operations: Mapping[str, Sequence[ClientOperation]]) -> Books:
         """Return what `books_of` would return. `operations`: what the clients saw."""
         if any(SEGMENT in row.number for row, _ in self.accounts):
             operations = spread(operations, [(leg.key, leg.account, leg.amount) for leg in self._legs()])

@@ -22,7 +22,7 @@ from lost_update_lab.snapshot.postgres import PostgresSnapshot
 _UNTOUCHED = ("ledger_book", "ledger_import")
 #: times and thread names, which are not part of the books
 _LEFT_OUT = {"read_at", "written_at", "created", "updated", "worker", "holder", "until"}
-REDIS = "redis"  # the server of that name; the others are the nodes of a Redlock
+REDIS_SERVER = "redis"  # the server of that name; the others are the nodes of a Redlock
 
 
 def tables() -> list[Any]:

@@ -15,14 +15,14 @@ from ledger.lock_tables import LOCK_TABLES
 from ledger.lock_tables.centre_lock import CentreLock
 from ledger.models import Book, LockRecord
 from ledger.posting import Busy, Line, Posting, Refused
-from ledger.reconcile import Books, Operation, Outcome
+from ledger.reconcile import Books, ClientOperation, ClientOutcome
 from ledger.stores.sql import ALIASES
 from ledger.strategies import find
 from ledger.strategies.sql import LOCKED, code_of
 from loadtest.explorer.clients import OwnClients
 from loadtest.explorer.remembered import Remembered
 from loadtest.explorer.restore import (
-    REDIS,
+    REDIS_SERVER,
     empty,
     empty_mariadb,
     entries,
@@ -40,8 +40,8 @@ from loadtest.verdict.words import Word
 from loadtest.workloads import Turns
 from lost_update_lab.model.bounds import EPOCH
 from lost_update_lab.model.system import UNBROKEN, Ending, Judgement, trace_of
-from lost_update_lab.servers.mariadb.server import NAME as MARIADB
-from lost_update_lab.servers.postgres.server import NAME as POSTGRES
+from lost_update_lab.servers.mariadb.server import MARIADB
+from lost_update_lab.servers.postgres.server import POSTGRES
 from lost_update_lab.snapshot.postgres import PostgresSnapshot
 from lost_update_lab.snapshot.redis import RedisSnapshot
 from lost_update_lab.subject.django_project import DjangoProject
@@ -78,9 +78,9 @@ class LedgerSystem(Operations):
                     worker(each, self.apply, n) for n, each in enumerate("ABCDEFGH"[: job.workers])
                 ),
             ),
-            Servers(os.environ["DATABASE_URL"], addresses[REDIS]),
+            Servers(os.environ["DATABASE_URL"], addresses[REDIS_SERVER]),
             postgres_snapshot(),
-            snapshots.pop(REDIS),
+            snapshots.pop(REDIS_SERVER),
             (project, clients),
         )
         self.patches = project.install, clients.install
@@ -149,7 +149,7 @@ class LedgerSystem(Operations):
         return self._verdicts[key]
 
     def _accounts_in(self, contents: Mapping[str, bytes]) -> bytes:
-        return contents[{"redis": REDIS, MARIADB: MARIADB}.get(self.book.store, POSTGRES)]
+        return contents[{"redis": REDIS_SERVER, MARIADB: MARIADB}.get(self.book.store, POSTGRES)]
 
     def _books_of(self, endings: Sequence[Ending], accounts: bytes) -> Books:
         """Return the books for these outcomes. Which worker a fault struck, or why one was refused, does not matter."""
@@ -185,24 +185,24 @@ class LedgerSystem(Operations):
             doubts=(Doubt(f"with no fault of its own {told}", MISTAKE),) if surprised else (),
         )
 
-    def _operations(self, endings: Sequence[Ending]) -> dict[str, list[Operation]]:
-        found: dict[str, list[Operation]] = {}
+    def _operations(self, endings: Sequence[Ending]) -> dict[str, list[ClientOperation]]:
+        found: dict[str, list[ClientOperation]] = {}
         for index, ending in enumerate(endings):
             for account, amount in self.turns.legs(index):
-                operation = Operation(
+                operation = ClientOperation(
                     self.posting(index).key, amount, self._outcome(ending)[0], EPOCH, EPOCH + 1, ending.worker
                 )
                 found.setdefault(account, []).append(operation)
         return found
 
-    def _outcome(self, ending: Ending) -> tuple[Outcome, str]:
+    def _outcome(self, ending: Ending) -> tuple[ClientOutcome, str]:
         if ending.crashed or ending.waiting:
-            return Outcome.INFO, ""
+            return ClientOutcome.INFO, ""
         if ending.error is None:
-            return Outcome.OK, ""
+            return ClientOutcome.OK, ""
         if isinstance(ending.error, Refused) or _gave_up(ending.error):
-            return Outcome.FAIL, type(ending.error).__name__
-        return Outcome.INFO, type(ending.error).__name__
+            return ClientOutcome.FAIL, type(ending.error).__name__
+        return ClientOutcome.INFO, type(ending.error).__name__
 
     def _stalls(self, endings: Sequence[Ending], stuck: bool) -> list[Breach]:
         found = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from ledger.reconcile import Outcome
+from ledger.reconcile import ClientOutcome
 from loadtest.faults.workers.desk import Overdue, Starved
 from loadtest.history.calls import Call
 from loadtest.verdict.evidence import Doubt
@@ -30,6 +30,6 @@ def unserved(calls: Iterable[Call], before: Collection[str], inside: Collection[
     """Return a doubt if only the workers that had been `inside` got a yes or a no since the hazard (that is, apart from
     the keys `before`). The crowd's earlier answers show nothing about the hazard."""
     others = (each for each in calls if each.key not in before and each.worker not in inside)
-    if any(each.outcome is not Outcome.INFO for each in others):
+    if any(each.outcome is not ClientOutcome.INFO for each in others):
         return []
     return [Doubt("no worker except the one inside got an answer since the hazard", "run it again")]

@@ -22,7 +22,7 @@ from loadtest.faults.workers.crew import Pool
 from loadtest.history import calls as history
 from loadtest.trials import dependencies
 from loadtest.trials.availability import missing
-from loadtest.trials.case import Case, Judgement, Witness
+from loadtest.trials.case import JudgedCase, TrialCase, Witness
 from loadtest.verdict.evidence import Doubt, Stall
 from loadtest.workloads.deposits import Deposits
 from locks.hazards import Hazard
@@ -79,15 +79,15 @@ class Cell:
         why = adversary.not_applicable(self.strategy, self.store) if self.strikes else None
         return (why, "") if why else None
 
-    def crowds(self, case: Case) -> int:
+    def crowds(self, case: TrialCase) -> int:
         """Return how many times each worker of the crowd posts."""
         proven = self.strikes and ":" not in self.strategy and str(Hazard.CONTENTION) in case.withstands
         return FEW if proven else POSTINGS
 
-    def case(self) -> Case:
+    def case(self) -> TrialCase:
         adversary = self.hazard()
         lease = adversary.lease_of(self.strategy)
-        return Case(
+        return TrialCase(
             strategy=self.strategy,
             workload=(Withdrawals if find(self.strategy).gates_withdrawals else Deposits)(
                 self.hazard.accounts
@@ -107,7 +107,7 @@ class Cell:
 
 
 @dataclass
-class Callers:
+class CellWorkers:
     """The workers of the cell, and the hazard that strikes them."""
 
     cell: Cell
@@ -118,7 +118,7 @@ class Callers:
     #: has this cell left its event? Then no other cell waits for it
     left: bool = False
 
-    def __call__(self, case: Case, book: Book) -> Witness:
+    def __call__(self, case: TrialCase, book: Book) -> Witness:
         lease = case.settings["lease"]
         scene = Scene(
             book, self.site, self.pool, self.folder, lease, self.cell.seed, withdraws=bool(case.floors)
@@ -153,7 +153,7 @@ class Callers:
             },
         )
 
-    def happens(self, scene: Scene, case: Case) -> bool:
+    def happens(self, scene: Scene, case: TrialCase) -> bool:
         """Return whether the hazard struck. The other cells of the event have workers inside by then, under leases, so
         they must not wait until this one has settled."""
         try:
@@ -172,7 +172,7 @@ class Callers:
             self.adversary.occasion.leave()
 
 
-def as_stated(stall: Stall, case: Case) -> bool:
+def as_stated(stall: Stall, case: TrialCase) -> bool:
     """Whether this is the stall that the strategy's page describes: under contention alone, which it does not claim."""
     return stall.sentence == STUCK and str(Hazard.CONTENTION) not in case.withstands
 
@@ -183,7 +183,7 @@ def measured(stall: Stall | None, standstill: Stall | None) -> Stall | None:
     return replace(stall, seconds=standstill.seconds) if stall and standstill and longer else stall
 
 
-def weighed(stall: Stall | None, case: Case) -> tuple[Stall | None, tuple[Doubt, ...]]:
+def weighed(stall: Stall | None, case: TrialCase) -> tuple[Stall | None, tuple[Doubt, ...]]:
     """Return the stall, or a doubt instead of it: on an overloaded machine every deadline passes."""
     if stall is None or as_stated(stall, case) or not (why := starved()):
         return stall, ()
@@ -196,7 +196,7 @@ def starved() -> str:
     return f"the load is {load:.0f} on {cores} cores" if load > STARVED * cores else ""
 
 
-def as_json(cell: Cell, result: Judgement, runs: list[list[Judgement]]) -> dict[str, Any]:
+def as_json(cell: Cell, result: JudgedCase, runs: list[list[JudgedCase]]) -> dict[str, Any]:
     """Return the result's JSON object with the fields of a cell. `runs`: the tries of each repetition."""
     data = result.as_json()
     return {

@@ -15,13 +15,13 @@ from typing import Any
 
 from ledger.strategies import CONTROL
 from loadtest.faults.cell import Cell, as_json
-from loadtest.faults.hazards import HAZARDS
+from loadtest.faults.hazards import ADVERSARIES
 from loadtest.faults.hazards.crash import CrashHolding
 from loadtest.faults.play import play
 from loadtest.faults.scene.site import Site
 from loadtest.faults.workers.crew import Pool
 from loadtest.trials import dependencies
-from loadtest.trials.case import Judgement
+from loadtest.trials.case import JudgedCase
 from loadtest.verdict.words import Word
 
 Party = tuple[Cell, ...]
@@ -41,7 +41,7 @@ class MatrixPlan:
     together: int = 6
 
     def cells(self) -> list[Cell]:
-        return [Cell(s, HAZARDS[h], self.seed) for h in self.hazards for s in self.strategies]
+        return [Cell(s, ADVERSARIES[h], self.seed) for h in self.hazards for s in self.strategies]
 
     def servers(self) -> list[str]:
         """Return the servers that its strategies need besides PostgreSQL and Valkey. Each takes seconds to start."""
@@ -124,7 +124,7 @@ class Matrix:
         told = []
         for cell in cells:
             results = [each[cell][-1] for each in runs]
-            gravest: Judgement = min(results, key=lambda each: each.word.gravity)
+            gravest: JudgedCase = min(results, key=lambda each: each.word.gravity)
             if cell.strategy == CONTROL:
                 name = cell.hazard.slug if cell.strikes else ""
                 self.controls[name, cell.store] = gravest.word
@@ -158,7 +158,7 @@ def _kind_of(cells: Party) -> int:
 
 
 def _kind(cell: Cell) -> tuple[int, bool]:
-    order = list(HAZARDS.values())
+    order = list(ADVERSARIES.values())
     return order.index(cell.hazard), cell.store == "redis"
 
 

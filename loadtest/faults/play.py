@@ -12,11 +12,11 @@ from threading import Event
 
 from django.db import close_old_connections, connections
 
-from loadtest.faults.cell import Callers, Cell, as_stated
+from loadtest.faults.cell import Cell, CellWorkers, as_stated
 from loadtest.faults.hazards.adversary import Adversary
 from loadtest.faults.scene.site import Site, judged_on
 from loadtest.faults.workers.crew import Pool
-from loadtest.trials.case import Judgement, run, skipped
+from loadtest.trials.case import JudgedCase, run, skipped
 from loadtest.verdict.evidence import Doubt
 from loadtest.verdict.judge import in_doubt
 from loadtest.verdict.words import Word
@@ -28,7 +28,7 @@ ATTEMPTS = 3  # at most, until the hazard has fired
 #: the control's word for a cell
 Control = Callable[[Cell], Word | None]
 #: the result of each try of a cell; the last one counts
-Tries = list[Judgement]
+Tries = list[JudgedCase]
 
 
 def play(
@@ -67,7 +67,7 @@ def again(tries: Tries) -> bool:
     return late and last.claimed and len(tries) < 2
 
 
-def _together(cells: Sequence[Cell], shared: Site, pool: Pool, control: Control) -> dict[Cell, Judgement]:
+def _together(cells: Sequence[Cell], shared: Site, pool: Pool, control: Control) -> dict[Cell, JudgedCase]:
     adversary = cells[0].hazard(len(cells))
     try:
         with ExitStack() as stack:
@@ -81,11 +81,11 @@ def _together(cells: Sequence[Cell], shared: Site, pool: Pool, control: Control)
         return {each: _broken(each, error) for each in cells}
 
 
-def _once(cell: Cell, site: Site, pool: Pool, control: Word | None, adversary: Adversary) -> Judgement:
+def _once(cell: Cell, site: Site, pool: Pool, control: Word | None, adversary: Adversary) -> JudgedCase:
     close_old_connections()
     try:
         with tempfile.TemporaryDirectory(prefix="lab-cell-") as folder, REAPER.clears(folder):
-            callers = Callers(cell, adversary, site, pool, Path(folder))
+            callers = CellWorkers(cell, adversary, site, pool, Path(folder))
             try:
                 return run(cell.case(), callers, control)
             finally:
@@ -96,7 +96,7 @@ def _once(cell: Cell, site: Site, pool: Pool, control: Word | None, adversary: A
         connections.close_all()
 
 
-def _broken(cell: Cell, error: Exception) -> Judgement:
+def _broken(cell: Cell, error: Exception) -> JudgedCase:
     log.warning("%s × %s", cell.strategy, cell.hazard.slug, exc_info=error)
     cause = f"the cell itself failed: {type(error).__name__}: {error}"
-    return Judgement(case=cell.case(), verdict=in_doubt(Doubt(cause, "run it again")))
+    return JudgedCase(case=cell.case(), verdict=in_doubt(Doubt(cause, "run it again")))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from loadtest.faults.hazards import HAZARDS
+from loadtest.faults.hazards import ADVERSARIES
 from locks.hazards import Hazard
 
 #: the hazard that needs no adversary
@@ -13,7 +13,7 @@ CONTENTION = "nothing fails: several workers want the same account at once."
 
 def about(hazard: Hazard) -> str:
     """Return the first sentence of the docstring, without the hazard's name."""
-    for adversary in HAZARDS.values():
+    for adversary in ADVERSARIES.values():
         if adversary.word is hazard:
             first, _, _ = (sys.modules[adversary.__module__].__doc__ or "").partition("\n\n")
             return " ".join(first.partition(": ")[2].split())

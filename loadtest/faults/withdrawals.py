@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 
-from loadtest.workloads.base import LARGE, Legs, Opening
+from loadtest.workloads.base import LARGEST_SUM, Legs, Opening
 from loadtest.workloads.deposits import Deposits
 
 
@@ -19,7 +19,7 @@ class Withdrawals(Deposits):
     law = "every acknowledged withdrawal is in the balance, once"
 
     def openings(self) -> list[Opening]:
-        return [Opening(number, LARGE, 0) for number in self.numbers()]
+        return [Opening(number, LARGEST_SUM, 0) for number in self.numbers()]
 
     def posting(self, chance: random.Random) -> Legs:
         return tuple((account, -amount) for account, amount in super().posting(chance))

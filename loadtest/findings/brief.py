@@ -13,12 +13,12 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from loadtest.findings.effects import State, Step, deeds, holder
-from lost_update_lab.telling.picture import PLAIN, seconds
+from lost_update_lab.telling.picture import PLAIN_KINDS, seconds
 
 LONGEST = 60
 
 
-class Event(NamedTuple):
+class BriefEvent(NamedTuple):
     """`who`: the worker, or "" for a fault or a server; `what` is then a whole sentence."""
 
     who: str
@@ -34,8 +34,8 @@ def brief(example: Mapping[str, Any]) -> list[str]:
     return [*told, *_outcome(example)]
 
 
-def _events(example: Mapping[str, Any]) -> list[Event]:
-    found: list[Event] = []
+def _events(example: Mapping[str, Any]) -> list[BriefEvent]:
+    found: list[BriefEvent] = []
     before, rows = example["opening"], dict[str, str]()
     for step in example["steps"]:
         after = step["state"]
@@ -46,33 +46,33 @@ def _events(example: Mapping[str, Any]) -> list[Event]:
     return _without_end(found) if example["verdict"] == "stalled" else found
 
 
-def _without_end(events: list[Event]) -> list[Event]:
+def _without_end(events: list[BriefEvent]) -> list[BriefEvent]:
     """Cut the repetitions of a worker that waits for ever."""
     cut = len(events)
     while cut and events[cut - 1] in events[: cut - 1]:
         cut -= 1
-    return [*events[:cut], Event("", "And so on.")] if cut < len(events) else events
+    return [*events[:cut], BriefEvent("", "And so on.")] if cut < len(events) else events
 
 
-def _who(event: Event) -> object:
+def _who(event: BriefEvent) -> object:
     return event.who or event  # sentences of their own
 
 
-def _of_step(step: Step, before: State, after: State, rows: dict[str, str]) -> Iterator[Event]:
+def _of_step(step: Step, before: State, after: State, rows: dict[str, str]) -> Iterator[BriefEvent]:
     for task in after["waiting"].keys() - before["waiting"].keys():
-        yield Event(_named(task), "waits in the server")
+        yield BriefEvent(_named(task), "waits in the server")
     if step["kind"] == "lease":
         of = holder(before, step["task"], step["command"])
         lease = _unnumbered(step["command"])
         whose = f"{of}'s `{lease}`" if of else f"`{lease}`"
-        yield Event("", f"At {seconds(step['at'])} the lease of {whose} is over.")
+        yield BriefEvent("", f"At {seconds(step['at'])} the lease of {whose} is over.")
     elif step["kind"] == "resume":
-        yield Event(_named(step["task"]), "goes on")
-    elif step["kind"] not in PLAIN:
-        yield Event("", f"**{_fault(step)}.**")
+        yield BriefEvent(_named(step["task"]), "goes on")
+    elif step["kind"] not in PLAIN_KINDS:
+        yield BriefEvent("", f"**{_fault(step)}.**")
     else:
         for what in deeds(step, before, after, rows):
-            yield Event(_named(step["task"]), what)
+            yield BriefEvent(_named(step["task"]), what)
 
 
 def _named(task: str) -> str:
@@ -95,7 +95,7 @@ def _unnumbered(text: str) -> str:
 
 
 def _sentence(who: object, done: Sequence[str]) -> str:
-    if isinstance(who, Event):
+    if isinstance(who, BriefEvent):
         return who.what
     once, again = _once(_on_several(done))
     *most, last = once

@@ -16,9 +16,11 @@ from lost_update_lab.schedule.schedule_id import decode, encode
 
 EXHAUSTED, DECIDED = "exhausted", "decided"
 #: letter in a replay id → how the schedule breaks a law, or that it shows an error
-WORDS = {word.letter.lower(): str(word) for word in Word if word.is_breach} | {"i": str(Word.INCONCLUSIVE)}
+BREACH_WORDS = {word.letter.lower(): str(word) for word in Word if word.is_breach} | {
+    "i": str(Word.INCONCLUSIVE)
+}
 _BOUNDS = re.compile(
-    rf"([{''.join(WORDS)}])((?:[wfmt]\d+)*)({'|'.join(EXPLORED)})?(?:@({'|'.join(STORES)}))?"
+    rf"([{''.join(BREACH_WORDS)}])((?:[wfmt]\d+)*)({'|'.join(EXPLORED)})?(?:@({'|'.join(STORES)}))?"
 )
 _REMEDY = "an id looks like naive-lock/l/3a2: strategy, bounds, schedule (explore.json has them)"
 
@@ -65,7 +67,7 @@ class Job:
 
     def replay_id(self, verdict: str, choices: tuple[int, ...]) -> str:
         """Return a short text that repeats a schedule anywhere. It contains only the values that are not defaults."""
-        letter = next(letter for letter, word in WORDS.items() if word == verdict)
+        letter = next(letter for letter, word in BREACH_WORDS.items() if word == verdict)
         values = (("w", self.workers, 2), ("f", self.faults, 1), ("m", self.work, 0), ("t", self.slack, 100))
         bounds = "".join(f"{name}{value}" for name, value, usual in values if value != usual)
         workload = "" if self.workload == "deposits" else self.workload
@@ -92,7 +94,7 @@ class Job:
             choices = tuple(decode(schedule))
         except ValueError as error:
             raise ValueError(f"{text!r} is no id of a schedule: {error}. {_REMEDY}") from error
-        return cls(strategy=strategy, choices=choices, expected=WORDS[found[1]], **values)
+        return cls(strategy=strategy, choices=choices, expected=BREACH_WORDS[found[1]], **values)
 
     def as_json(self) -> dict[str, Any]:
         values = asdict(self) | {"gates": list(self.gates)}  # a list, as after a round trip through JSON

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from loadtest.front.evidence import Row, rows
+from loadtest.front.evidence import StrategyRow, rows
 from loadtest.verdict.words import Word
 from locks.hazards import Hazard
 
 
 @dataclass(frozen=True)
-class Question:
+class AdviceQuestion:
     """`answers`: what the address has → what the visitor reads."""
 
     name: str
@@ -25,7 +25,7 @@ class Question:
 
 _HARMLESS = "harmless"
 QUESTIONS = (
-    Question(
+    AdviceQuestion(
         "work",
         "What happens between the read and the write?",
         {
@@ -35,17 +35,17 @@ QUESTIONS = (
             "outside": "Something outside the database is changed as well",
         },
     ),
-    Question(
+    AdviceQuestion(
         "store",
         "Where is the balance?",
         {"postgres": "In PostgreSQL", "mariadb": "In MariaDB or MySQL", "redis": "In Redis or Valkey"},
     ),
-    Question(
+    AdviceQuestion(
         "callers",
         "How many callers want the same account at once?",
         {"few": "A few", "many": "Many: it is a hot account"},
     ),
-    Question(
+    AdviceQuestion(
         "survive",
         "What must it survive?",
         {
@@ -80,7 +80,7 @@ _EFFICIENCY = {"few": ("token", "fair-lock"), "many": ("fair-lock", "token")}
 class Passed:
     """A candidate that is not recommended, and why."""
 
-    row: Row
+    row: StrategyRow
     why: str
 
 
@@ -88,10 +88,10 @@ class Passed:
 class Advice:
     """`row`: the recommendation; None: nothing that the lab knows fits. `others`: what would do as well."""
 
-    row: Row | None
+    row: StrategyRow | None
     hazards: Sequence[Hazard]
     passed: Sequence[Passed]
-    others: Sequence[Row]
+    others: Sequence[StrategyRow]
     harmless: bool = False
 
 
@@ -103,7 +103,7 @@ def advised(answers: Mapping[str, str]) -> Advice | None:
     harmless = survive == _HARMLESS
     candidates = _EFFICIENCY[callers] if harmless else _GUIDE[work, callers]
     hazards = SURVIVES[survive]
-    fit, passed = list[Row](), list[Passed]()
+    fit, passed = list[StrategyRow](), list[Passed]()
     for row in (rows()[slug] for slug in candidates):
         if why := _why_not(row, store, hazards):
             passed.append(Passed(row, why))
@@ -112,7 +112,7 @@ def advised(answers: Mapping[str, str]) -> Advice | None:
     return Advice(fit[0] if fit else None, hazards, passed, fit[1:], harmless)
 
 
-def _why_not(row: Row, store: str, hazards: Sequence[Hazard]) -> str:
+def _why_not(row: StrategyRow, store: str, hazards: Sequence[Hazard]) -> str:
     """Return why this strategy does not do. "": it does."""
     if store not in row.stores:
         return f"keeps no balance on {store}"

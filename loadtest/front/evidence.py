@@ -17,7 +17,7 @@ from typing import Any
 from django.utils.safestring import SafeString
 
 from ledger.strategies import CONTROL, STRATEGIES
-from loadtest.faults.hazards import HAZARDS
+from loadtest.faults.hazards import ADVERSARIES
 from loadtest.faults.sentences import about
 from loadtest.front.documents import in_line
 from loadtest.report.pages import counterexamples, fault_matrix, measured
@@ -32,7 +32,7 @@ _TWO = re.compile(r"^(\d+|N) \+ (\d+|N)")
 
 
 @dataclass(frozen=True)
-class Done:
+class FaultDone:
     """One real fault. `variant`: what `manage.py faults --hazard` calls it."""
 
     variant: str
@@ -46,7 +46,7 @@ class Field:
     hazard: Hazard
     claimed: bool
     explored: str
-    done: Sequence[Done]
+    done: Sequence[FaultDone]
     schedule: Mapping[str, Any] | None = None
 
     @property
@@ -79,7 +79,7 @@ class Field:
 
 
 @dataclass(frozen=True)
-class Row:
+class StrategyRow:
     """A strategy. `schedules`: how many the explorer searched, `ended`: to which end; 0, "": none."""
 
     slug: str
@@ -119,7 +119,7 @@ class Row:
 
 
 @cache
-def rows() -> Mapping[str, Row]:
+def rows() -> Mapping[str, StrategyRow]:
     """Return every strategy's row, the control first. The data belong to the checkout: read once a process."""
     done = measured.everything(measured.load(fault_matrix.DATA))
     explored = measured.everything(measured.load(counterexamples.DATA))
@@ -140,9 +140,9 @@ def hazards() -> list[tuple[Hazard, str]]:
     return [(hazard, about(hazard)) for hazard in Hazard]
 
 
-def _row(slug: str, done: Mapping[str, str], searched: Mapping[str, Any]) -> Row:
+def _row(slug: str, done: Mapping[str, str], searched: Mapping[str, Any]) -> StrategyRow:
     found = STRATEGIES[slug]
-    return Row(
+    return StrategyRow(
         slug=slug,
         title=found.title,
         kind=group_of(slug),
@@ -164,10 +164,10 @@ def _field(slug: str, hazard: Hazard, done: Mapping[str, str], searched: Mapping
     )
 
 
-def _variants(slug: str, hazard: Hazard, done: Mapping[str, str]) -> Iterator[Done]:
-    for variant, adversary in HAZARDS.items():
+def _variants(slug: str, hazard: Hazard, done: Mapping[str, str]) -> Iterator[FaultDone]:
+    for variant, adversary in ADVERSARIES.items():
         if adversary.word is hazard and (word := done.get(f"{slug} {variant}")):
-            yield Done(variant, word)
+            yield FaultDone(variant, word)
 
 
 def _schedule(hazard: Hazard, searched: Mapping[str, Any]) -> Mapping[str, Any] | None:

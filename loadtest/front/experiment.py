@@ -26,16 +26,16 @@ from django.utils import timezone
 from ledger.books import post
 from ledger.models import Book
 from ledger.posting import Busy, Line, Posting, Refused
-from ledger.reconcile import Outcome
+from ledger.reconcile import ClientOutcome
 from ledger.reconcile.chain import Chain, follow
 from ledger.stores import store_of
 from ledger.strategies import CONTROL, STRATEGIES
 from loadtest import models, workloads
-from loadtest.history.calls import Call, History
-from loadtest.report.pages.kinds import ELSEWHERE, group_of
+from loadtest.history.calls import Call, CallHistory
+from loadtest.report.pages.kinds import ON_ONE_MACHINE, group_of
 from loadtest.trials import records
 from loadtest.trials.availability import missing
-from loadtest.trials.case import Case, Witness, run, skipped
+from loadtest.trials.case import TrialCase, Witness, run, skipped
 from loadtest.trials.dependencies import store_of as usual_store
 from loadtest.verdict.words import Word
 
@@ -66,7 +66,7 @@ def offered() -> list[str]:
     return [
         slug
         for slug in STRATEGIES
-        if slug != CONTROL and group_of(slug) != ELSEWHERE and not missing(slug, usual_store(slug))
+        if slug != CONTROL and group_of(slug) != ON_ONE_MACHINE and not missing(slug, usual_store(slug))
     ]
 
 
@@ -114,8 +114,8 @@ def _run(row: models.Trial) -> None:
         connections.close_all()
 
 
-def _case(strategy: str, store: str) -> Case:
-    return Case(
+def _case(strategy: str, store: str) -> TrialCase:
+    return TrialCase(
         strategy=strategy,
         workload=workloads.find("deposits", 1, most=1),
         store=store,
@@ -129,7 +129,7 @@ class _Workers:
     def __init__(self, row: models.Trial) -> None:
         self.row, self.barrier = row, threading.Barrier(WORKERS)
 
-    def __call__(self, case: Case, book: Book) -> Witness:
+    def __call__(self, case: TrialCase, book: Book) -> Witness:
         self.row.options["books"][case.strategy] = str(book.pk)
         self.row.save(update_fields=["options"])
         legs = case.workload.posting(random.Random())  # noqa: S311  (no secret)
@@ -138,10 +138,12 @@ class _Workers:
             for n in range(1, WORKERS + 1)
         ]
         with ThreadPoolExecutor(WORKERS) as threads:
-            return Witness(history=History(list(threads.map(lambda each: self._call(book, each), postings))))
+            return Witness(
+                history=CallHistory(list(threads.map(lambda each: self._call(book, each), postings)))
+            )
 
     def _call(self, book: Book, posting: Posting) -> Call:
-        outcome, error, busy, retries = Outcome.OK, "", False, 0
+        outcome, error, busy, retries = ClientOutcome.OK, "", False, 0
         threading.current_thread().name = posting.key.rsplit("-", 1)[
             0
         ]  # as the entries and the verdict name it
@@ -152,9 +154,9 @@ class _Workers:
             started = time.time()
             retries = post(book, posting).retries
         except (Refused, Busy) as refusal:
-            outcome, error, busy = Outcome.FAIL, str(refusal), isinstance(refusal, Busy)
+            outcome, error, busy = ClientOutcome.FAIL, str(refusal), isinstance(refusal, Busy)
         except Exception as failure:  # noqa: BLE001  (nobody knows whether it was applied: an answer of its own)
-            outcome, error = Outcome.INFO, f"{type(failure).__name__}: {failure}"
+            outcome, error = ClientOutcome.INFO, f"{type(failure).__name__}: {failure}"
         finally:
             connections.close_all()
         legs = tuple((line.account, line.amount) for line in posting.lines)

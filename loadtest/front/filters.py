@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ledger.stores import STORES
-from loadtest.front.evidence import Row
-from loadtest.report.pages.kinds import GROUPS, NOTHING
+from loadtest.front.evidence import StrategyRow
+from loadtest.report.pages.kinds import GROUPS, UNPROTECTED
 from locks.hazards import Hazard
 
 #: what many ask at once
@@ -31,7 +31,7 @@ class Filters:
     def of(cls, asked: Mapping[str, str]) -> Filters:
         """Read an address. What is no choice of the form chooses nothing."""
         known = {
-            "kind": (*GROUPS, NOTHING),
+            "kind": (*GROUPS, UNPROTECTED),
             "store": tuple(STORES),
             "withstands": tuple(WITHSTANDS),
         }
@@ -46,7 +46,7 @@ class Filters:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        return (*GROUPS, NOTHING)
+        return (*GROUPS, UNPROTECTED)
 
     @property
     def stores(self) -> tuple[str, ...]:
@@ -56,10 +56,10 @@ class Filters:
     def hazards(self) -> tuple[str, ...]:
         return tuple(map(str, Hazard))
 
-    def chosen(self, rows: Iterable[Row]) -> list[Row]:
+    def chosen(self, rows: Iterable[StrategyRow]) -> list[StrategyRow]:
         return [row for row in rows if self._fits(row)]
 
-    def _fits(self, row: Row) -> bool:
+    def _fits(self, row: StrategyRow) -> bool:
         return (
             self.kind in ("", row.kind)
             and (not self.store or self.store in row.stores)

@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ledger.reconcile import Operation, Outcome
+from ledger.reconcile import ClientOperation, ClientOutcome
 from loadtest.history.journal import SUFFIX
-from loadtest.history.observed import Answers
+from loadtest.history.observed import ClientAnswers
 
 #: outcome → its name among the answers
-NAMES = {Outcome.OK: "acknowledged", Outcome.FAIL: "declined", Outcome.INFO: "unknown"}
+NAMES = {ClientOutcome.OK: "acknowledged", ClientOutcome.FAIL: "declined", ClientOutcome.INFO: "unknown"}
 
 ERRORS_KEPT = 10  # distinct ones
 
@@ -30,7 +30,7 @@ class Call:
 
     key: str
     legs: tuple[tuple[str, int], ...]
-    outcome: Outcome
+    outcome: ClientOutcome
     started: float
     ended: float
     worker: str
@@ -43,7 +43,7 @@ class Call:
 
 
 @dataclass(slots=True)
-class History:
+class CallHistory:
     """All calls of a trial."""
 
     calls: list[Call] = field(default_factory=list)
@@ -53,13 +53,13 @@ class History:
         """The calls that change something."""
         return [call for call in self.calls if call.look is None]
 
-    def operations(self) -> dict[str, list[Operation]]:
+    def operations(self) -> dict[str, list[ClientOperation]]:
         """Return the input of reconcile: each account's share of each call."""
-        found: dict[str, list[Operation]] = defaultdict(list)
+        found: dict[str, list[ClientOperation]] = defaultdict(list)
         for call in self.calls:
             for account, amount in call.legs:
                 found[account].append(
-                    Operation(call.key, amount, call.outcome, call.started, call.ended, call.worker)
+                    ClientOperation(call.key, amount, call.outcome, call.started, call.ended, call.worker)
                 )
         return dict(found)
 
@@ -68,20 +68,20 @@ class History:
         calls."""
         seen = Counter(call.outcome.value for call in self.postings)
         return {
-            **{outcome.value: seen[outcome.value] for outcome in Outcome},
+            **{outcome.value: seen[outcome.value] for outcome in ClientOutcome},
             "unanswered": sum(not call.answered for call in self.calls),
             "busy": sum(call.busy for call in self.postings),
             "looks": len(self.calls) - len(self.postings),
         }
 
-    def answers(self, before: Collection[str] = (), *, busy_is_an_answer: bool = False) -> Answers:
+    def answers(self, before: Collection[str] = (), *, busy_is_an_answer: bool = False) -> ClientAnswers:
         """Return the answers that clients got, except for the keys `before`."""
         told: Counter[str] = Counter()
         for call in self.postings:
             if call.answered and call.key not in before:
                 turned_away = call.busy and not busy_is_an_answer
                 told["refused" if turned_away else NAMES[call.outcome]] += 1
-        return Answers(**told)
+        return ClientAnswers(**told)
 
     def errors(self) -> dict[str, int]:
         """Return error → how often clients saw it, most frequent first."""
@@ -96,7 +96,7 @@ class History:
 
     def rates(self) -> dict[str, Any]:
         """Return `ops_per_s` and `latency_ms` of the acknowledged calls, and all `retries`."""
-        acknowledged = [call for call in self.calls if call.outcome is Outcome.OK]
+        acknowledged = [call for call in self.calls if call.outcome is ClientOutcome.OK]
         elapsed = self.elapsed()
         return {
             "ops_per_s": round(len(acknowledged) / elapsed, 1) if elapsed else 0.0,
@@ -117,13 +117,13 @@ def percentiles(values: list[float]) -> dict[str, float | None]:
     return {"p50": rank(50), "p95": rank(95), "p99": rank(99), "max": round(ordered[-1], 2)}
 
 
-def read(folder: Path | str) -> History:
+def read(folder: Path | str) -> CallHistory:
     """Merge the files of all processes. Raises ValueError for a line that is not an event, except for a torn last
     line."""
     calls: list[Call] = []
     for path in sorted(Path(folder).glob(f"*{SUFFIX}")):
         calls += _calls(_events(path))
-    return History(sorted(calls, key=lambda call: call.started))
+    return CallHistory(sorted(calls, key=lambda call: call.started))
 
 
 def _events(path: Path) -> Iterator[dict[str, Any]]:
@@ -149,14 +149,14 @@ def _calls(events: Iterable[dict[str, Any]]) -> Iterator[Call]:
         else:
             yield _call(begun.pop(event["key"]), event)
     for invoked in begun.values():  # its client died before the answer, which may come at any time
-        yield _call(invoked, {"event": Outcome.INFO, "at": float("inf")})
+        yield _call(invoked, {"event": ClientOutcome.INFO, "at": float("inf")})
 
 
 def _call(invoked: dict[str, Any], done: dict[str, Any]) -> Call:
     return Call(
         invoked["key"],
         tuple((account, amount) for account, amount in invoked["legs"]),
-        Outcome(done["event"]),
+        ClientOutcome(done["event"]),
         invoked["at"],
         done["at"],
         invoked["worker"],

@@ -20,7 +20,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from ledger.reconcile import Outcome
+from ledger.reconcile import ClientOutcome
 
 SUFFIX = ".history.jsonl"
 
@@ -59,7 +59,7 @@ class Journal:
     def complete(
         self,
         key: str,
-        outcome: Outcome,
+        outcome: ClientOutcome,
         *,
         retries: int = 0,
         busy: bool = False,

@@ -12,10 +12,10 @@ from dataclasses import asdict, dataclass
 from math import inf
 from typing import Any
 
-from ledger.reconcile import Operation, Outcome, strongest
+from ledger.reconcile import ClientOperation, ClientOutcome, strongest
 
 
-def overlaps(operations: Iterable[Operation]) -> int:
+def overlaps(operations: Iterable[ClientOperation]) -> int:
     """Return how many of one account's operations overlapped another one. O(n log n).
 
     An operation that ends at or before its start (the clock jumped) has no duration and overlaps nothing. Neither does
@@ -39,16 +39,16 @@ class Observed:
     overlaps: int = 0
 
     @classmethod
-    def of(cls, operations: Mapping[str, Sequence[Operation]]) -> Observed:
+    def of(cls, operations: Mapping[str, Sequence[ClientOperation]]) -> Observed:
         """Count the clients' `operations`, given by account number."""
-        counts = dict.fromkeys(Outcome, 0)
+        counts = dict.fromkeys(ClientOutcome, 0)
         for seen in operations.values():
             for each in strongest(seen).values():
                 counts[each.outcome] += 1
         return cls(
-            acknowledged=counts[Outcome.OK],
-            failed=counts[Outcome.FAIL],
-            unknown=counts[Outcome.INFO],
+            acknowledged=counts[ClientOutcome.OK],
+            failed=counts[ClientOutcome.FAIL],
+            unknown=counts[ClientOutcome.INFO],
             overlaps=sum(overlaps(seen) for seen in operations.values()),
         )
 
@@ -57,7 +57,7 @@ class Observed:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answers:
+class ClientAnswers:
     """The answers that clients got, counted in postings.
 
     In a trial with a hazard, only answers after the hazard's start count: earlier ones do not show that the lock

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import sqrt
 
 Z = 1.96  # 95 %, both sides
-LEASES = (0.01, 0.03, 0.1, 0.3, 1.0, 5.0, 10.0, 30.0, 60.0)
+WEIGHED_LEASES = (0.01, 0.03, 0.1, 0.3, 1.0, 5.0, 10.0, 30.0, 60.0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,17 +19,17 @@ from rich.table import Table
 
 from loadtest.findings.brief import brief
 from loadtest.report.explorer_table import how_again
-from loadtest.report.terminal import STYLE
+from loadtest.report.terminal import WORD_STYLES
 from loadtest.verdict.words import Word, gravest
 from locks.hazards import Hazard
 
 #: the commands whose files are read, in the order in which they run: a lock that fails early is reported early
-COMMANDS = ("compare", "explore", "faults")
+JUDGING_COMMANDS = ("compare", "explore", "faults")
 AGAIN = "Give the explorer more time (--budget), or run the hazard again."
 
 
 @dataclass(frozen=True)
-class Row:
+class HazardRow:
     """One hazard, with the words of both commands. "": unknown to the command, or it cannot touch the lock."""
 
     hazard: str
@@ -53,7 +53,7 @@ class Card:
     """What is known about one lock. `smallest`: the explorer's counterexample, if there is one."""
 
     strategy: str
-    rows: Sequence[Row]
+    rows: Sequence[HazardRow]
     load: Mapping[str, Any]
     search: Mapping[str, Any]
     smallest: Mapping[str, Any] | None
@@ -141,7 +141,7 @@ def report_of(
     strategies: Sequence[str], reports: Mapping[str, Mapping[str, Any]], options: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return the contents of `trust.json`. `options`: the options of the command, without the strategies."""
-    first, last = reports[COMMANDS[0]], reports[COMMANDS[-1]]
+    first, last = reports[JUDGING_COMMANDS[0]], reports[JUDGING_COMMANDS[-1]]
     return {
         "command": "trust",
         "started": first.get("started"),
@@ -155,7 +155,7 @@ def report_of(
 
 def _rows(
     swarm: Mapping[str, Any], search: Mapping[str, Any], cells: Iterable[Mapping[str, Any]]
-) -> Iterator[Row]:
+) -> Iterator[HazardRow]:
     explored = {name: word for name, word in search.get("under", {}).items() if word != Word.NOT_RUN}
     done = {str(Hazard.CONTENTION): swarm, **{each["hazard"]: each for each in cells}}
     for hazard in dict.fromkeys([*done, *explored]):
@@ -163,7 +163,7 @@ def _rows(
         word = "" if found["verdict"] == Word.NOT_RUN else str(found["verdict"])
         claimed = bool(found.get("claimed", hazard in search.get("claims", ())))
         if word or hazard in explored:
-            yield Row(hazard, claimed, explored.get(hazard, ""), word)
+            yield HazardRow(hazard, claimed, explored.get(hazard, ""), word)
 
 
 def _of(report: Mapping[str, Any], strategy: str) -> list[Mapping[str, Any]]:
@@ -202,4 +202,4 @@ def sentences(card: Card) -> Iterator[str]:
 
 
 def _word(word: str) -> str:
-    return f"[{STYLE[word]}]{word}[/]" if word else "[dim]·[/]"
+    return f"[{WORD_STYLES[word]}]{word}[/]" if word else "[dim]·[/]"

@@ -12,7 +12,7 @@ from ledger.chart import ticks
 from loadtest.report.labels import labels
 
 #: a validated pair of colours: one for the expected balance, one for the final one
-STYLE = Style(
+CHART_STYLE = Style(
     background="transparent",
     plot_background="transparent",
     foreground="#52514e",
@@ -49,7 +49,7 @@ class _Bars(pygal.HorizontalBar):
 
 def _chart(**options: Any) -> pygal.HorizontalBar:
     return _Bars(
-        style=STYLE,
+        style=CHART_STYLE,
         js=(),
         disable_xml_declaration=True,
         no_prefix=False,
@@ -90,7 +90,7 @@ def _place(bar: ET.Element, value: ET.Element) -> None:
     if length < CHARACTER * len(value.text or ""):
         value.set("x", str(float(bar.get("x") or 0) + length + GAP))
         value.set("text-anchor", "start")
-        value.set("style", f"fill: {STYLE.foreground_strong} !important; text-anchor: start !important")
+        value.set("style", f"fill: {CHART_STYLE.foreground_strong} !important; text-anchor: start !important")
 
 
 def final_against_expected(results: list[dict[str, Any]]) -> str:

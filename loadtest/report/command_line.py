@@ -86,14 +86,14 @@ def _settings(chosen: Mapping[str, Any], usual: Mapping[str, Any]) -> Iterator[s
 
 def _faults(plan: Mapping[str, Any]) -> Iterator[str]:
     from loadtest.faults.hazards import (
-        HAZARDS,  # imports every hazard: only a line of `faults` needs them
+        ADVERSARIES,  # imports every hazard: only a line of `faults` needs them
     )
 
     if tuple(plan["strategies"]) == CARD:
         yield "--quick"
     else:
         yield from _strategies(plan["strategies"], STRATEGIES)
-    if set(plan["hazards"]) != set(HAZARDS):
+    if set(plan["hazards"]) != set(ADVERSARIES):
         for hazard in plan["hazards"]:
             yield from ("--hazard", hazard)
     yield from _changed([("repeat", plan["repeat"], 1)])

@@ -13,7 +13,7 @@ from rich.text import Text
 from loadtest.commandline.again import again
 from loadtest.findings.explored import HAZARD_OF, MISTAKE
 from loadtest.report.narrow import blank, filled, width_of
-from loadtest.report.terminal import STYLE, was_stopped
+from loadtest.report.terminal import WORD_STYLES, was_stopped
 from loadtest.verdict.claims import agrees, missing, undecided
 from loadtest.verdict.words import LETTERS, Word, breaks
 from lost_update_lab.replay.shrink import TIMES
@@ -76,7 +76,11 @@ def _table(results: Iterable[Mapping[str, Any]], heads: Iterable[str], short: Ca
         word = result["verdict"]
         seen = f"{result['schedules']:,}" if result["schedules"] else "–"
         drawn.add_row(
-            escape(result["strategy"]), f"[{STYLE[word]}]{so_far(result)}[/]", *cells, seen, ended(result)
+            escape(result["strategy"]),
+            f"[{WORD_STYLES[word]}]{so_far(result)}[/]",
+            *cells,
+            seen,
+            ended(result),
         )
     return drawn
 
@@ -102,7 +106,9 @@ def _cell(result: Mapping[str, Any], hazard: str, short: Callable[[str], str]) -
     word = result["under"].get(hazard)
     if word is None:
         return "[dim]–[/]"
-    return f"[{STYLE[word]}]{short(word)}[/]" + ("[bold red]![/]" if breaks_claim(result, hazard) else "")
+    return f"[{WORD_STYLES[word]}]{short(word)}[/]" + (
+        "[bold red]![/]" if breaks_claim(result, hazard) else ""
+    )
 
 
 def breaks_claim(result: Mapping[str, Any], hazard: str) -> bool:

@@ -19,10 +19,10 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from loadtest.faults.hazards import HAZARDS
+from loadtest.faults.hazards import ADVERSARIES
 from loadtest.report.faults import rows
 from loadtest.report.narrow import blank, filled, width_of
-from loadtest.report.terminal import STYLE, was_stopped
+from loadtest.report.terminal import WORD_STYLES, was_stopped
 from loadtest.verdict.words import LETTERS
 
 TITLE = "What happens to the money"
@@ -87,7 +87,7 @@ def _blocks(lines: Lines, hazards: Sequence[str], width: int) -> Iterator[Render
 
 
 def _number(hazard: str) -> str:
-    return str(list(HAZARDS).index(hazard) + 1)
+    return str(list(ADVERSARIES).index(hazard) + 1)
 
 
 def _word(cell: Cell | None) -> str:
@@ -111,7 +111,7 @@ def _as_claimed(cell: Cell) -> bool:
 
 
 def _styled(cell: Cell | None, text: str) -> str:
-    style = STYLE[cell["verdict"]] if cell else ""
+    style = WORD_STYLES[cell["verdict"]] if cell else ""
     if text == LETTERS["kept"]:
         style = style.removeprefix("bold ")  # kept, but not claimed
     return f"[{style}]{text}[/]" if style else text

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import pygal
 
-from loadtest.report.charts import STYLE, markup
+from loadtest.report.charts import CHART_STYLE, markup
 
 Row = Mapping[str, Any]
 Points = list[tuple[float, float]]
@@ -57,7 +57,7 @@ def write(rows: Sequence[Row], folder: Path) -> Iterator[Path]:
 def _draw(series: Mapping[str, Points], x: str, y: str, about: str) -> str:
     """Draw the series. The steps on the horizontal axis grow by factors and are evenly spaced. The vertical axis is
     logarithmic."""
-    style = STYLE.__class__(**{**STYLE.to_dict(), "colors": COLOURS})
+    style = CHART_STYLE.__class__(**{**CHART_STYLE.to_dict(), "colors": COLOURS})
     steps = sorted({point[0] for points in series.values() for point in points})
     chart = pygal.Line(
         style=style,

@@ -12,7 +12,7 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 from lost_update_lab.telling.diagram import cell
-from lost_update_lab.telling.picture import DEAD, STANDS, WAITS, Row, balance, rows, seconds, workers
+from lost_update_lab.telling.picture import DEAD, STANDS, WAITS, PictureRow, balance, rows, seconds, workers
 
 TIME, LANE, SERVERS, TOP = 64, 318, 270, 44
 LINE, PAD, GAP = 16, 7, 7
@@ -49,7 +49,9 @@ def _heads(root: ET.Element, names: Sequence[str], opening: Mapping[str, Any] | 
         _text(root, TIME + LANE * len(names) + 136, 22, [sums], "soft")
 
 
-def _row(root: ET.Element, row: Row, y: int, names: Sequence[str], before: Mapping[str, Any] | None) -> int:
+def _row(
+    root: ET.Element, row: PictureRow, y: int, names: Sequence[str], before: Mapping[str, Any] | None
+) -> int:
     """Draw one row and return its height."""
     step, servers = row.step, TIME + LANE * len(names) + 12
     effects = [line for text in row.effects for line in _wrapped(text, SERVER_CHARS)]

@@ -11,7 +11,7 @@ from rich.table import Table
 from loadtest.report.labels import labels
 from loadtest.verdict.words import STOPPED
 
-STYLE = {
+WORD_STYLES = {
     "created": "bold red",
     "lost": "bold red",
     "oversold": "bold red",
@@ -52,7 +52,7 @@ def table(results: Sequence[Mapping[str, Any]], width: int = WIDE) -> Table:
     for name, result in zip(labels(results), results, strict=True):
         word = result["verdict"]
         cells = (_cell(result, path) for path in columns.values())
-        drawn.add_row(escape(name), f"[{STYLE[word]}]{word}[/]", *cells)
+        drawn.add_row(escape(name), f"[{WORD_STYLES[word]}]{word}[/]", *cells)
     return drawn
 
 
@@ -65,7 +65,7 @@ def matrix(results: Sequence[Mapping[str, Any]]) -> Table:
         drawn.add_column(workload, no_wrap=True)
     for name, words in verdicts(results).items():
         cells = (words.get(workload) for workload in workloads)
-        drawn.add_row(escape(name), *(f"[{STYLE[word]}]{word}[/]" if word else "" for word in cells))
+        drawn.add_row(escape(name), *(f"[{WORD_STYLES[word]}]{word}[/]" if word else "" for word in cells))
     return drawn
 
 

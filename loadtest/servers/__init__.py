@@ -1,6 +1,6 @@
 """Real servers as child processes, which end with their parent: PostgreSQL, PgBouncer, Valkey, MariaDB, ZooKeeper."""
 
-from lost_update_lab.embedded.base import Server, ServerError, Unavailable
+from lost_update_lab.embedded.base import EmbeddedServer, ServerError, Unavailable
 from lost_update_lab.embedded.mariadb import MariaDB
 from lost_update_lab.embedded.postgres import Postgres
 from lost_update_lab.embedded.replication import ReplicaSet, Sentinel
@@ -10,12 +10,12 @@ from .pgbouncer import PgBouncer
 from .zookeeper import ZooKeeper
 
 __all__ = [
+    "EmbeddedServer",
     "MariaDB",
     "PgBouncer",
     "Postgres",
     "ReplicaSet",
     "Sentinel",
-    "Server",
     "ServerError",
     "Unavailable",
     "Valkey",

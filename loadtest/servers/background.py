@@ -6,14 +6,14 @@ import sys
 from pathlib import Path
 
 from ledger.addresses import BASE_DIR
-from loadtest.servers import Server
+from loadtest.servers import EmbeddedServer
 from loadtest.servers.children import child_environment
 
 #: jobs at a time. One import may use more of them than one process has, but not more than all processes have
 CONCURRENCY = 4
 
 
-class BackgroundWorker(Server):
+class BackgroundWorker(EmbeddedServer):
     """`manage.py procrastinate worker`: imports, and the scheduled scan."""
 
     name = "worker"

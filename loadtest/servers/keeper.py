@@ -24,7 +24,7 @@ from typing import Any
 
 from ledger.addresses import birth
 from lost_update_lab.embedded import mariadb
-from lost_update_lab.embedded.base import Server
+from lost_update_lab.embedded.base import EmbeddedServer
 from lost_update_lab.embedded.postgres import Postgres
 from lost_update_lab.embedded.reaper import end
 from lost_update_lab.embedded.valkey import Valkey
@@ -37,14 +37,14 @@ LOOK_EVERY = 0.2  # seconds
 LARGEST_LOG = 10_000_000  # bytes. A larger log is deleted when its server starts
 
 
-def _valkey(lab: Path) -> list[Server]:
+def _valkey(lab: Path) -> list[EmbeddedServer]:
     """Return Valkey with an append-only file and a replica, without which the locks `durable` and `replicated` fail."""
     primary = Valkey(lab / "valkey", port=0, persistence="everysec")
     return [primary, Valkey(lab / "valkey-replica", config={"replicaof": ("127.0.0.1", primary.port)})]
 
 
 #: name of an order → (name of the address, how to make its servers)
-SERVERS: dict[str, tuple[str, Callable[[Path], list[Server]]]] = {
+SERVERS: dict[str, tuple[str, Callable[[Path], list[EmbeddedServer]]]] = {
     "postgres": ("DATABASE_URL", lambda lab: [Postgres(lab / "postgres")]),
     "valkey": ("REDIS_URL", _valkey),
     "valkey-nodes": ("REDIS_NODES", lambda lab: [Valkey(lab / f"valkey-node-{n}") for n in (1, 2, 3)]),
@@ -61,7 +61,7 @@ UNAVAILABLE: dict[str, Callable[[], str | None]] = {
 class Keeper:
     def __init__(self, lab: Lab) -> None:
         self.lab = lab
-        self.running: dict[str, list[Server]] = {}
+        self.running: dict[str, list[EmbeddedServer]] = {}
         self.stopping = threading.Event()
         self.supervisor = Supervisor(lambda told: print(told, flush=True))
 
@@ -82,7 +82,7 @@ class Keeper:
             self._stop()
 
     def _start(self, name: str) -> None:
-        servers: list[Server] = []
+        servers: list[EmbeddedServer] = []
         try:
             servers = SERVERS[name][1](self.lab.folder)
             for server in servers:

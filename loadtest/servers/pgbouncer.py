@@ -8,7 +8,7 @@ from typing import Any
 
 import psycopg
 
-from lost_update_lab.embedded.base import Server, Unavailable
+from lost_update_lab.embedded.base import EmbeddedServer, Unavailable
 from lost_update_lab.embedded.mariadb import PLACES
 from lost_update_lab.embedded.postgres import Postgres, not_as_root
 
@@ -18,7 +18,7 @@ def available() -> str | None:
     return None if shutil.which("pgbouncer", path=PLACES) else "install pgbouncer"
 
 
-class PgBouncer(Server):
+class PgBouncer(EmbeddedServer):
     """A pooler on a unix socket. Each transaction gets a session of `postgres`, the one that was free last. All other
     settings are PgBouncer's own."""
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ledger.addresses import NAMES
+from ledger.addresses import ADDRESS_NAMES
 from lost_update_lab.embedded.reaper import REAPER
 
 
@@ -22,7 +22,7 @@ def private_lab(name: str, *, keep: bool = False) -> Iterator[Path]:
     and print its path.
     """
     folder = Path(tempfile.mkdtemp(prefix=f"lab-{name}-"))
-    for address in NAMES:
+    for address in ADDRESS_NAMES:
         os.environ.pop(address, None)
     os.environ["LAB_DIR"] = str(folder / "lab")
     if not keep:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from lost_update_lab.embedded.base import Server
+from lost_update_lab.embedded.base import EmbeddedServer
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 5.0  # seconds
 #: seconds that a restarted server must run to count as one that stays
@@ -20,7 +20,7 @@ STEADY = 10.0
 
 @dataclass
 class _Life:
-    server: Server
+    server: EmbeddedServer
     pause: float = 0.0
     due: float = 0.0
     born: float = field(default_factory=time.monotonic)
@@ -33,11 +33,11 @@ class Supervisor:
         self.say = say
         self._lives: list[_Life] = []
 
-    def watch(self, servers: Iterable[Server]) -> None:
+    def watch(self, servers: Iterable[EmbeddedServer]) -> None:
         """From now on restart these servers, which run already."""
         self._lives += [_Life(server) for server in servers]
 
-    def look(self) -> list[Server]:
+    def look(self) -> list[EmbeddedServer]:
         """Restart what has ended and is due, without waiting until it answers. Return what was started."""
         return [life.server for life in self._lives if self._revived(life)]
 

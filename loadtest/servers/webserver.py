@@ -17,7 +17,7 @@ from pathlib import Path
 import psutil
 
 from ledger.addresses import BASE_DIR
-from loadtest.servers import Server, ServerError
+from loadtest.servers import EmbeddedServer, ServerError
 from loadtest.servers.children import child_environment
 from lost_update_lab.embedded.base import tail
 from lost_update_lab.embedded.ports import free_port
@@ -28,7 +28,7 @@ WORKERS, THREADS = 4, 32
 MOST_WORKERS = 32
 
 
-class WebServer(Server):
+class WebServer(EmbeddedServer):
     """`gunicorn ledger.wsgi` on a loopback port, with the servers that this process knows.
 
     As a context manager it runs from ready to ended. It ends with this process, however this process ends.

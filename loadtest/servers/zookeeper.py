@@ -5,7 +5,7 @@ import socket
 from pathlib import Path
 from typing import Any
 
-from lost_update_lab.embedded.base import Server, Unavailable
+from lost_update_lab.embedded.base import EmbeddedServer, Unavailable
 from lost_update_lab.embedded.ports import free_port
 
 JAR = Path("/usr/share/java/zookeeper.jar")
@@ -26,7 +26,7 @@ def available() -> str | None:
     return f"install {' '.join(missing)}" if missing else None
 
 
-class ZooKeeper(Server):
+class ZooKeeper(EmbeddedServer):
     """One standalone server on a loopback port, which it keeps over restarts.
 
     `tick_ms` is its unit of time: a session times out after 2 ticks at the earliest. `config`: further lines.

@@ -15,7 +15,7 @@ from loadtest.commandline.arguments import typed, whole_number, writable_folder
 from loadtest.commandline.durations import duration
 from loadtest.servers.embedded import using
 from loadtest.servers.private_lab import private_lab
-from loadtest.soak.plan import STRATEGIES, SoakPlan
+from loadtest.soak.plan import SOAKED_STRATEGIES, SoakPlan
 from loadtest.soak.service import Service
 
 
@@ -51,7 +51,7 @@ def soak(options: argparse.Namespace, folder: Path, service: Service) -> int:
 def _options() -> argparse.Namespace:
     usual = SoakPlan()
     parser = argparse.ArgumentParser(prog="make soak", description=__doc__)
-    parser.add_argument("--strategy", action="append", choices=STRATEGIES, help="repeatable")
+    parser.add_argument("--strategy", action="append", choices=SOAKED_STRATEGIES, help="repeatable")
     parser.add_argument(
         "--postings",
         type=whole_number(100_000_000),
@@ -97,7 +97,7 @@ def _plan(options: argparse.Namespace) -> SoakPlan:
         n: getattr(options, n) for n in ("postings", "strikes", "imports", "lines", "drop", "at_most")
     }
     seed = options.seed if options.seed is not None else random.randrange(2**31)  # noqa: S311
-    return replace(SoakPlan(seed=seed, **given), strategies=tuple(options.strategy or STRATEGIES))
+    return replace(SoakPlan(seed=seed, **given), strategies=tuple(options.strategy or SOAKED_STRATEGIES))
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from collections import defaultdict
 from django.db.models.functions import Now
 
 from ledger.models import Book, Entry, ImportChunk, ImportLine, ImportRun
-from loadtest.soak.imports import Files
+from loadtest.soak.imports import ImportedFiles
 from loadtest.soak.patience import patiently
 from loadtest.soak.plan import BACKGROUND
 
@@ -16,7 +16,7 @@ LAST = 40
 WORKING, WAITING = ImportChunk.State.WORKING, ImportLine.State.WAITING
 
 
-def at_work(kind: str, book: Book, files: Files) -> set[int]:
+def at_work(kind: str, book: Book, files: ImportedFiles) -> set[int]:
     """Return the ids of the processes that work for `book`: those that hold lines of an import, or that wrote its last
     entries. If no import is under way, one is started."""
     if kind == BACKGROUND:

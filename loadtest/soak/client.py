@@ -21,9 +21,9 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from ledger.reconcile import Outcome
+from ledger.reconcile import ClientOutcome
 from loadtest.history.journal import Journal
-from loadtest.soak.link import Link
+from loadtest.soak.link import KeptConnection
 
 PATIENCE = 60.0  # seconds until a caller gives up an operation
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 1.0
@@ -38,7 +38,7 @@ class Caller:
         self.name = f"client-{os.getpid()}:caller-{seat}"
         self.intents = (f"{book['name']}-{os.getpid()}-{seat}-{n}" for n in count())
         self.chance = random.Random(f"{order['seed']}:{book['name']}:{order['number']}:{seat}")  # noqa: S311
-        self.link = Link(order["host"], order["port"])
+        self.link = KeptConnection(order["host"], order["port"])
         self.path = f"/api/books/{book['id']}/postings"
         self.counts: Counter[str] = Counter()
         self.asked = 0
@@ -57,12 +57,12 @@ class Caller:
         doubt = False
         for tries, (outcome, said) in enumerate(self.tries(lambda _: intent, legs)):
             told = {"retries": tries, "error": told.get("error", "")}
-            if outcome is not Outcome.OK:
+            if outcome is not ClientOutcome.OK:
                 told["error"] = str(said["detail"])
             self.counts["replayed"] += bool(said.get("replayed"))
-            doubt |= outcome is Outcome.INFO
-        if doubt and outcome is Outcome.FAIL:  # this try was not applied, but an earlier one may be
-            outcome = Outcome.INFO
+            doubt |= outcome is ClientOutcome.INFO
+        if doubt and outcome is ClientOutcome.FAIL:  # this try was not applied, but an earlier one may be
+            outcome = ClientOutcome.INFO
         self.journal.complete(intent, outcome, **told)
 
     def careless(self, intent: str, legs: Any) -> None:
@@ -87,7 +87,7 @@ class Caller:
             outcome, said = self.link.post(self.path, body, key(number), drop=dropped and number == 0)
             self.counts["dropped"] += bool(said.get("dropped"))
             yield outcome, said
-            again = outcome is Outcome.INFO or said.get("status") == BUSY
+            again = outcome is ClientOutcome.INFO or said.get("status") == BUSY
             if not again or time.monotonic() > end:
                 return
             time.sleep(pause * self.chance.uniform(0.5, 1.5))

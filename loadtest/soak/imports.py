@@ -21,7 +21,7 @@ LANES = 2
 PATIENCE = 180.0
 
 
-class Files:
+class ImportedFiles:
     """The imported files: for each book their number, and the keys of their lines."""
 
     def __init__(self, lines: int, accounts: int, seed: int) -> None:

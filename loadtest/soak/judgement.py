@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from ledger.models import Book, Entry
-from ledger.reconcile import Outcome
+from ledger.reconcile import ClientOutcome
 from ledger.strategies import CONTROL
 from loadtest import workloads
-from loadtest.history.calls import Call, History
-from loadtest.soak.imports import Files
+from loadtest.history.calls import Call, CallHistory
+from loadtest.soak.imports import ImportedFiles
 from loadtest.soak.plan import SoakPlan
-from loadtest.soak.strikes import HAZARD_OF, Strike, fired, recovery
+from loadtest.soak.strikes import HAZARD_OF_STRIKE, Strike, fired, recovery
 from loadtest.swarm.import_history import history_of
-from loadtest.trials.case import Case, Judgement, Witness, run
+from loadtest.trials.case import JudgedCase, TrialCase, Witness, run
 from loadtest.trials.dependencies import no_valkey
 from loadtest.verdict.evidence import Doubt
 from loadtest.verdict.laws import Breach, count_law
@@ -31,7 +31,7 @@ STALLED_AFTER = 60.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class SoakCase(Case):
+class SoakCase(TrialCase):
     """A trial whose book is opened before the strikes begin. `careful`: do its clients repeat their keys?"""
 
     book: Book
@@ -48,7 +48,7 @@ def case_of(plan: SoakPlan, strategy: str, book: Book, folder: Path, *, careful:
         workload=workloads.find("deposits", plan.accounts),
         adversary="soak",
         settings=book.settings,
-        planned=frozenset(str(hazard) for hazard in HAZARD_OF.values()),
+        planned=frozenset(str(hazard) for hazard in HAZARD_OF_STRIKE.values()),
         book=book,
         folder=folder,
         careful=careful,
@@ -57,19 +57,19 @@ def case_of(plan: SoakPlan, strategy: str, book: Book, folder: Path, *, careful:
 
 def judged(
     case: SoakCase,
-    posted: History,
+    posted: CallHistory,
     strikes: Sequence[Strike],
-    files: Files,
+    files: ImportedFiles,
     doubts: Iterable[Doubt],
     control: Word | None,
-) -> Judgement:
+) -> JudgedCase:
     """Return the result of one book. `posted`: what its clients recorded. Nothing may write to the book any more."""
     book = str(case.book.pk)
     imported = history_of(case.book)
     calls = sorted([*posted.calls, *imported.calls], key=lambda call: call.started)
     counts = _counts(case.folder)
     witness = Witness(
-        history=History(calls),
+        history=CallHistory(calls),
         fired=fired(strikes, posted.calls, book),
         not_applicable=_not_applicable(case),
         stall=longest_stall(posted.calls, STALLED_AFTER),
@@ -89,7 +89,7 @@ def judged(
     return run(case, lambda *_: witness, control)
 
 
-def completed(posted: History) -> int:
+def completed(posted: CallHistory) -> int:
     """Return how many of a book's postings its clients have completed. All tries of one intent count as one."""
     begun = {_intent(call.key) for call in posted.calls}
     return len(begun - {_intent(call.key) for call in posted.calls if not call.answered})
@@ -116,7 +116,7 @@ def once_law(calls: Sequence[Call], book: Book) -> list[Breach]:
     """What a client wanted once is in the books once, whichever keys it sent: `intent.2` is the third try of one
     intent. An intent without acknowledgement may be missing."""
     intents = {_intent(call.key) for call in calls}
-    wanted = {_intent(call.key) for call in calls if call.outcome is Outcome.OK}
+    wanted = {_intent(call.key) for call in calls if call.outcome is ClientOutcome.OK}
     keys = Entry.objects.filter(book=book).values_list("key", flat=True)
     found = Counter(map(_intent, keys.iterator()))
     return count_law({each: found[each] for each in intents if each in wanted or found[each] > 1})
@@ -134,7 +134,7 @@ def _counts(folder: Path) -> Counter[str]:
     return found
 
 
-def _doubts(posted: History, counts: Counter[str]) -> list[Doubt]:
+def _doubts(posted: CallHistory, counts: Counter[str]) -> list[Doubt]:
     unknown = posted.counts()["info"]
     doubts = []
     if not counts["dropped"]:
@@ -145,7 +145,7 @@ def _doubts(posted: History, counts: Counter[str]) -> list[Doubt]:
     return doubts
 
 
-def as_json(case: SoakCase, result: Judgement) -> dict[str, Any]:
+def as_json(case: SoakCase, result: JudgedCase) -> dict[str, Any]:
     """Return the result as JSON. The careless client is a control: it agrees if its double posting is detected."""
     data: dict[str, Any] = result.as_json()
     if not case.careful:

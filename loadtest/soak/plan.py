@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
-STRATEGIES = ("select-for-update", "atomic-update", "single-writer", "optimistic-version", "fenced")
+SOAKED_STRATEGIES = ("select-for-update", "atomic-update", "single-writer", "optimistic-version", "fenced")
 BACKGROUND, WEB = "background-worker", "web-worker"
 KINDS = (WEB, BACKGROUND, "valkey", "postgres", "web-server")
 #: processes of which there are several, each working for some books only: struck while working for a book under test
@@ -17,7 +17,7 @@ FIRST, LAST = 0.05, 0.85
 
 
 @dataclass(frozen=True)
-class Event:
+class SoakEvent:
     """After `count` completed postings: a `strike` of this kind, or the start of an import (kind "")."""
 
     count: int
@@ -30,7 +30,7 @@ class SoakPlan:
     `at_most`: seconds after which no posting is started (0: no limit). Each book has `processes` × `callers` clients.
     Each client loses its 2nd reply and every `drop`th after it (0: none)."""
 
-    strategies: tuple[str, ...] = STRATEGIES
+    strategies: tuple[str, ...] = SOAKED_STRATEGIES
     postings: int = 100_000
     strikes: int = 60
     imports: int = 5
@@ -42,7 +42,7 @@ class SoakPlan:
     at_most: float = 0
     seed: int = 0
 
-    def events(self) -> Iterator[Event]:
+    def events(self) -> Iterator[SoakEvent]:
         """Yield the strikes and imports in order. The first `strikes` contain each kind, and the AIMED ones once for
         each strategy."""
         chance = random.Random(self.seed)  # noqa: S311  (not a secret)
@@ -50,8 +50,10 @@ class SoakPlan:
         kinds = [*KINDS, *further, *chance.choices(KINDS, k=self.strikes)][: self.strikes]
         chance.shuffle(kinds)
         counts = sorted(chance.uniform(FIRST, LAST) for _ in kinds)
-        strikes = [Event(int(share * self.postings), kind) for share, kind in zip(counts, kinds, strict=True)]
-        begun = [Event(int(LAST * self.postings * n / self.imports)) for n in range(self.imports)]
+        strikes = [
+            SoakEvent(int(share * self.postings), kind) for share, kind in zip(counts, kinds, strict=True)
+        ]
+        begun = [SoakEvent(int(LAST * self.postings * n / self.imports)) for n in range(self.imports)]
         yield from sorted([*begun, *strikes], key=lambda event: event.count)
 
     def end(self, done: int) -> int:

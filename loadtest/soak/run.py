@@ -18,7 +18,7 @@ from ledger.strategies import CONTROL
 from loadtest.history import calls
 from loadtest.soak.aim import at_work, has_in_hands, in_the_hands_of
 from loadtest.soak.crowd import ClientDied, Crowd
-from loadtest.soak.imports import Files, finished
+from loadtest.soak.imports import ImportedFiles, finished
 from loadtest.soak.judgement import SoakCase, as_json, case_of, completed, judged, shortfall
 from loadtest.soak.plan import AIMED, BACKGROUND, SoakPlan
 from loadtest.soak.service import Service
@@ -55,7 +55,7 @@ class Soak:
             self.open(CARELESS, careful=False),
             *map(self.open, self.plan.strategies),
         ]
-        files = Files(self.plan.lines, self.plan.accounts, self.plan.seed)
+        files = ImportedFiles(self.plan.lines, self.plan.accounts, self.plan.seed)
         try:
             with Crowd(self.orders(cases)) as crowd:
                 self.course(crowd, files, cases)
@@ -84,7 +84,7 @@ class Soak:
         common |= {"accounts": plan.accounts, "seed": plan.seed, "drop": plan.drop}
         return [{**common, "number": number} for number in range(plan.processes)]
 
-    def course(self, crowd: Crowd, files: Files, cases: list[SoakCase]) -> None:
+    def course(self, crowd: Crowd, files: ImportedFiles, cases: list[SoakCase]) -> None:
         chance = random.Random(self.plan.seed)  # noqa: S311  (not a secret)
         begun = time.monotonic()
         until = begun + (self.plan.at_most or inf)
@@ -109,7 +109,7 @@ class Soak:
         self.done = crowd.done
 
     def strike(
-        self, kind: str, chance: random.Random, done: int, files: Files, cases: list[SoakCase]
+        self, kind: str, chance: random.Random, done: int, files: ImportedFiles, cases: list[SoakCase]
     ) -> None:
         """Strike one process. AIMED ones are struck while they work for a book under test, each book in turn."""
         subjects = [each.book for each in cases[-len(self.plan.strategies) :]]
@@ -126,7 +126,7 @@ class Soak:
         if not crowd.wait_for(count, QUIET, until):
             raise TimeoutError(f"no posting was completed for {QUIET:g} s")
 
-    def judge(self, files: Files, cases: list[SoakCase]) -> list[dict[str, Any]]:
+    def judge(self, files: ImportedFiles, cases: list[SoakCase]) -> list[dict[str, Any]]:
         posted = [calls.read(each.folder) for each in cases]
         in_time = not self.plan.at_most or self.took < self.plan.at_most
         wanted = self.plan.postings if in_time else self.done

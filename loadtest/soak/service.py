@@ -15,7 +15,7 @@ import psutil
 
 from ledger.addresses import BASE_DIR
 from loadtest.demo.serve import BACKGROUND_WORKERS
-from loadtest.servers import Server
+from loadtest.servers import EmbeddedServer
 from loadtest.servers.embedded import status
 from lost_update_lab.embedded.ports import free_port
 from lost_update_lab.embedded.reaper import lives
@@ -24,7 +24,7 @@ from lost_update_lab.embedded.reaper import lives
 IMPORT_LEASE = "3"
 
 
-class Service(Server):
+class Service(EmbeddedServer):
     """Web server and background workers, with their supervisor."""
 
     name = "serve"

@@ -15,7 +15,7 @@ from typing import Any
 
 import psutil
 
-from ledger.reconcile import Outcome
+from ledger.reconcile import ClientOutcome
 from loadtest.history.calls import Call
 from loadtest.soak.link import LOST
 from loadtest.soak.plan import BACKGROUND, WEB
@@ -24,7 +24,7 @@ from locks.hazards import Hazard
 from lost_update_lab.embedded.reaper import lives
 
 #: kind of strike → the hazard that it is for a strategy, as claims name it
-HAZARD_OF = {
+HAZARD_OF_STRIKE = {
     WEB: Hazard.CRASH,
     "web-server": Hazard.CRASH,
     BACKGROUND: Hazard.WORKER_CRASH,
@@ -57,7 +57,7 @@ class Strike:
         if self.kind == BACKGROUND:
             return len(self.held.get(book, ()))
         under_way = [call for call in calls if call.started < self.at < call.ended]
-        return sum(map(_broken, under_way)) if HAZARD_OF[self.kind] == Hazard.CRASH else len(under_way)
+        return sum(map(_broken, under_way)) if HAZARD_OF_STRIKE[self.kind] == Hazard.CRASH else len(under_way)
 
 
 def _broken(call: Call) -> bool:
@@ -124,16 +124,16 @@ def recovery(
     all lines that it held were posted. None: this never happened, or it held nothing."""
     if each.kind == BACKGROUND:
         keys = each.held.get(book, ())
-        ended = [call.ended for call in imported if call.key in keys and call.outcome is Outcome.OK]
+        ended = [call.ended for call in imported if call.key in keys and call.outcome is ClientOutcome.OK]
         return round(max(ended) - each.at, 3) if keys and len(ended) == len(keys) else None
-    after = [c.ended for c in calls if c.outcome is Outcome.OK and c.started >= each.at]
+    after = [c.ended for c in calls if c.outcome is ClientOutcome.OK and c.started >= each.at]
     return round(min(after) - each.at, 3) if after else None
 
 
 def fired(strikes: Sequence[Strike], calls: Sequence[Call], book: str) -> dict[str, str]:
     """Return hazard → the evidence: the killed processes, and how much of this book's work they affected."""
     proofs: dict[str, list[str]] = {}
-    for kind, hazard in HAZARD_OF.items():
+    for kind, hazard in HAZARD_OF_STRIKE.items():
         met = [number for each in strikes if each.kind == kind and (number := each.met(calls, book))]
         if met:
             what = "lines held" if kind == BACKGROUND else "postings under way"

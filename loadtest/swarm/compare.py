@@ -16,7 +16,7 @@ from loadtest.servers.webserver import WORKERS, WebServer
 from loadtest.swarm.importing_swarm import ImportingSwarm
 from loadtest.swarm.run import Swarm
 from loadtest.trials.availability import missing
-from loadtest.trials.case import Case, Judgement, Witness, run, skipped
+from loadtest.trials.case import JudgedCase, TrialCase, Witness, run, skipped
 from loadtest.verdict.words import Word
 
 THINK = (0.0, 0.005)
@@ -56,7 +56,7 @@ class Comparison:
         imports = workloads.WORKLOADS[self.workload].imports_files
         return imports and self.store == "postgres" and set(CARD) <= set(self.strategies)
 
-    def cases(self) -> Iterator[Case]:
+    def cases(self) -> Iterator[TrialCase]:
         """Yield a case for each strategy. Before the first case on another store, yield the control's there."""
         controlled = {self.store_of(self.strategies[0])}
         for strategy in self.strategies:
@@ -68,9 +68,9 @@ class Comparison:
         if self.set_based:
             yield replace(self.case(SET_BASED_UNDER, self.store), way=Way.SET_BASED)
 
-    def case(self, strategy: str, store: str | None = None) -> Case:
+    def case(self, strategy: str, store: str | None = None) -> TrialCase:
         """Return the case of one strategy. Raises ValueError for a wrong workload or setting."""
-        return Case(
+        return TrialCase(
             strategy=strategy,
             workload=workloads.find(self.workload, self.accounts, **self.workload_options),
             store=store or self.store_of(strategy),
@@ -87,7 +87,7 @@ def compare(
     host: str | None = None,
     keep: Path | None = None,
     tick: Callable[[str, float], None] = lambda strategy, fraction: None,
-) -> Iterator[Judgement]:
+) -> Iterator[JudgedCase]:
     """Yield each strategy's result as soon as it is known. Without `host`, start and end a web server for the run.
 
     `keep`: folder for the clients' histories. `tick(strategy, fraction)` is called with the progress.
@@ -109,8 +109,11 @@ def compare(
 
 
 def once(
-    plan: Comparison, case: Case, control: Word | None, opened: Callable[[Book], None] = lambda book: None
-) -> Judgement:
+    plan: Comparison,
+    case: TrialCase,
+    control: Word | None,
+    opened: Callable[[Book], None] = lambda book: None,
+) -> JudgedCase:
     """Run one case of the plan on its own web server. `control`: the verdict of the control on that store. `opened` is
     called with the book before anybody posts to it."""
     if lacking := missing(case.strategy, case.store):
@@ -118,20 +121,20 @@ def once(
     with WebServer(workers=plan.server_processes) as web:
         callers = _callers(case, _swarm(plan, case, web))
 
-        def told(case: Case, book: Book) -> Witness:
+        def told(case: TrialCase, book: Book) -> Witness:
             opened(book)
             return callers(case, book)
 
         return run(case, told, control)
 
 
-def _callers(case: Case, swarm: Swarm) -> Swarm | ImportingSwarm:
+def _callers(case: TrialCase, swarm: Swarm) -> Swarm | ImportingSwarm:
     return ImportingSwarm(swarm=swarm) if case.workload.imports_files else swarm
 
 
 def _swarm(
     plan: Comparison,
-    case: Case,
+    case: TrialCase,
     web: WebServer | None,
     *,
     host: str | None = None,

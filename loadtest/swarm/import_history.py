@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from ledger.imports.operations import asked
 from ledger.models import Book, ImportLine
-from loadtest.history.calls import Call, History
+from loadtest.history.calls import Call, CallHistory
 
 
-def history_of(book: Book) -> History:
+def history_of(book: Book) -> CallHistory:
     """Return the history of a book that imports filled, in the order in which the calls began."""
     calls = [
         Call(
@@ -24,4 +24,4 @@ def history_of(book: Book) -> History:
         )
         for each in asked(book)
     ]
-    return History(sorted(calls, key=lambda call: call.started))
+    return CallHistory(sorted(calls, key=lambda call: call.started))

@@ -11,13 +11,13 @@ from pathlib import Path
 from ledger.imports.stop import stop
 from ledger.imports.upload import Upload, start_import
 from ledger.models import Book, ImportRun
-from loadtest.history.calls import History
+from loadtest.history.calls import CallHistory
 from loadtest.history.journal import SUFFIX
 from loadtest.servers import ServerError
 from loadtest.servers.background import BackgroundWorker
 from loadtest.swarm.import_history import history_of
 from loadtest.swarm.run import Swarm
-from loadtest.trials.case import Case, Witness
+from loadtest.trials.case import TrialCase, Witness
 from loadtest.verdict.evidence import Doubt
 from loadtest.workloads.imports import Imports
 
@@ -33,7 +33,7 @@ class ImportingSwarm:
 
     swarm: Swarm
 
-    def __call__(self, case: Case, book: Book) -> Witness:
+    def __call__(self, case: TrialCase, book: Book) -> Witness:
         """Raises TypeError for any other workload."""
         if not isinstance(case.workload, Imports):
             raise TypeError(f"the workload {case.workload.slug} has no files")
@@ -62,7 +62,7 @@ class ImportingSwarm:
         calls = sorted([*seen.history.calls, *imported.calls], key=lambda call: call.started)
         return replace(
             seen,
-            history=History(calls),
+            history=CallHistory(calls),
             unfinished=seen.unfinished + imported.counts()["unanswered"],
             doubts=(*seen.doubts, *_doubts(started, done, imported)),
             facts={**seen.facts, "imported": imported.counts()},
@@ -107,7 +107,7 @@ def _finished(run: ImportRun) -> bool:
     return False
 
 
-def _doubts(started: list[ImportRun], done: bool, imported: History) -> list[Doubt]:
+def _doubts(started: list[ImportRun], done: bool, imported: CallHistory) -> list[Doubt]:
     if not started:
         return [Doubt("the import never began: no caller was seen to post", "more time for the swarm")]
     if not done:

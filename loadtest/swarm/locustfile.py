@@ -29,7 +29,7 @@ from locust.runners import MasterRunner, WorkerRunner
 
 sys.path.append(str(Path(__file__).resolve().parents[2]))  # Locust may be started from anywhere
 
-from ledger.reconcile import Outcome
+from ledger.reconcile import ClientOutcome
 from loadtest.history.journal import Journal
 from loadtest.swarm.answers import look, outcome_of
 from loadtest.swarm.bank import headers
@@ -149,7 +149,7 @@ class Teller(FastHttpUser):
         outcome, said = self.ask(legs, sent)
         self.totals["info"] -= 1
         self.totals[outcome.value] += 1
-        if outcome is Outcome.OK:
+        if outcome is ClientOutcome.OK:
             self.totals["acknowledged"] += sum(amount for _, amount in legs)
         if self.journal:
             self.journal.complete(key, outcome, **said)
@@ -169,7 +169,7 @@ class Teller(FastHttpUser):
         if self.journal:
             self.journal.complete(key, outcome, **said)
 
-    def ask(self, legs: Any, sent: dict[str, str]) -> tuple[Outcome, dict[str, Any]]:
+    def ask(self, legs: Any, sent: dict[str, str]) -> tuple[ClientOutcome, dict[str, Any]]:
         """Send the posting. Return its outcome, and what else to record."""
         lines = [{"account": account, "amount": amount} for account, amount in legs]
         body = lines[0] if len(lines) == 1 else {"lines": lines}
@@ -177,7 +177,7 @@ class Teller(FastHttpUser):
             self.url, json=body, headers=sent, name="posting", catch_response=True
         ) as answer:
             outcome, said = outcome_of(answer)
-            if outcome is Outcome.OK:
+            if outcome is ClientOutcome.OK:
                 answer.success()
                 return outcome, {"retries": said.get("retries", 0)}
             error = str(said.get("detail") or f"{answer.status_code} {answer.error or ''}".strip())

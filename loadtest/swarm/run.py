@@ -21,11 +21,11 @@ from ledger.models import Book
 from ledger.names import WARM_UP
 from loadtest.commandline.arguments import as_text
 from loadtest.history import calls
-from loadtest.history.calls import History
+from loadtest.history.calls import CallHistory
 from loadtest.servers.webserver import WebServer
 from loadtest.swarm.bank import Bank
 from loadtest.swarm.options import REPORT, WARM_UP_ACCOUNTS
-from loadtest.trials.case import Case, Witness
+from loadtest.trials.case import TrialCase, Witness
 from loadtest.verdict.evidence import Doubt
 from loadtest.verdict.stall import longest_stall, stalled_after
 from lost_update_lab.embedded.ports import free_port
@@ -57,7 +57,7 @@ class Swarm:
     keep: Path | None = None
     tick: Callable[[float], None] = lambda fraction: None
 
-    def __call__(self, case: Case, book: Book) -> Witness:
+    def __call__(self, case: TrialCase, book: Book) -> Witness:
         """Raises BankError if the server does not answer, or keeps its books in other databases than this process."""
         Bank(self.host).book(str(book.pk))
         with tempfile.TemporaryDirectory(prefix="lab-swarm-") as temporary:
@@ -76,7 +76,7 @@ class Swarm:
                 facts={"users": self.users, "seconds": self.seconds, **_told(folder)},
             )
 
-    def _locust(self, case: Case, book: Book, folder: Path) -> int | None:
+    def _locust(self, case: TrialCase, book: Book, folder: Path) -> int | None:
         """Run Locust. Return its exit code, or None if this method ended it."""
         warm_up = open_book(
             book.strategy,
@@ -102,7 +102,7 @@ class Swarm:
             finally:
                 _end(process)
 
-    def _command(self, case: Case, book: Book, warm_up: Book, folder: Path) -> list[str]:
+    def _command(self, case: TrialCase, book: Book, warm_up: Book, folder: Path) -> list[str]:
         port = free_port()  # with Locust's default port, two runs side by side would join into one
         options: dict[str, Any] = {
             "master-bind-host": "127.0.0.1",
@@ -145,7 +145,7 @@ class Swarm:
         if self.web is not None:
             self.web.recycle()
 
-    def _doubts(self, code: int | None, seen: History, folder: Path) -> tuple[Doubt, ...]:
+    def _doubts(self, code: int | None, seen: CallHistory, folder: Path) -> tuple[Doubt, ...]:
         doubts = []
         if not (folder / REPORT).exists():
             tail = "\n".join((folder / "locust.log").read_text(errors="replace").splitlines()[-5:])

@@ -22,7 +22,7 @@ from ledger.reconcile import Books
 from ledger.reconcile_stored import books_of
 from ledger.stores import store_of
 from ledger.strategies import CONTROL, find
-from loadtest.history.calls import History
+from loadtest.history.calls import CallHistory
 from loadtest.history.observed import Observed
 from loadtest.trials.deadlocks import deadlocks
 from loadtest.verdict.claims import agrees, claims
@@ -34,7 +34,7 @@ from loadtest.workloads import Workload
 
 
 @dataclass(frozen=True, kw_only=True)
-class Case:
+class TrialCase:
     """What is tried, and how. `settings`: those of the book, in seconds."""
 
     strategy: str
@@ -74,7 +74,7 @@ class Case:
 class Witness:
     """What the callers saw. loadtest/verdict/evidence.py explains the fields that the judge reads."""
 
-    history: History
+    history: CallHistory
     #: keys of the calls answered before the hazard
     before: frozenset[str] = frozenset()
     fired: Mapping[str, str] = field(default_factory=dict)
@@ -89,10 +89,10 @@ class Witness:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Judgement:
+class JudgedCase:
     """A judged case. `books`, `witness` and `book` are None if it was not run."""
 
-    case: Case
+    case: TrialCase
     verdict: Verdict
     book: Book | None = None
     books: Books | None = None
@@ -148,10 +148,10 @@ class Judgement:
 class Callers(Protocol):
     """Calls `strategy.apply`. When it returns, no caller may still be about to write to the book."""
 
-    def __call__(self, case: Case, book: Book) -> Witness: ...
+    def __call__(self, case: TrialCase, book: Book) -> Witness: ...
 
 
-def run(case: Case, callers: Callers, control: Word | None = None) -> Judgement:
+def run(case: TrialCase, callers: Callers, control: Word | None = None) -> JudgedCase:
     """Run one case. `control`: the control's verdict under the same conditions, so the control runs first; None for
     the control itself."""
     book = case.open()
@@ -183,7 +183,7 @@ def run(case: Case, callers: Callers, control: Word | None = None) -> Judgement:
         errors=witness.history.errors(),
         doubts=(*witness.doubts, *case.workload.doubts(calls)),
     )
-    return Judgement(
+    return JudgedCase(
         case=case,
         verdict=judge(evidence),
         book=book,
@@ -194,6 +194,6 @@ def run(case: Case, callers: Callers, control: Word | None = None) -> Judgement:
     )
 
 
-def skipped(case: Case, reason: str, remedy: str = "") -> Judgement:
+def skipped(case: TrialCase, reason: str, remedy: str = "") -> JudgedCase:
     """Return the judgement of a case that cannot run here. `reason` says why."""
-    return Judgement(case=case, verdict=not_run(reason, remedy))
+    return JudgedCase(case=case, verdict=not_run(reason, remedy))

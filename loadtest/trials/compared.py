@@ -41,7 +41,7 @@ class Subject(NamedTuple):
     way: str = ""
 
 
-class Finding(NamedTuple):
+class ComparedFinding(NamedTuple):
     """`word`: a verdict. `figures`: those of FIGURES that were measured."""
 
     word: str
@@ -49,12 +49,12 @@ class Finding(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Pair:
+class ComparedPair:
     """What the `first` and the `second` run found of a subject. None: nothing."""
 
     subject: Subject
-    first: Finding | None
-    second: Finding | None
+    first: ComparedFinding | None
+    second: ComparedFinding | None
 
     @property
     def changed(self) -> bool:
@@ -82,7 +82,7 @@ class Pair:
         ]
 
     @staticmethod
-    def _figure(finding: Finding | None, name: str) -> float | None:
+    def _figure(finding: ComparedFinding | None, name: str) -> float | None:
         return finding.figures.get(name) if finding else None
 
     def as_json(self) -> dict[str, Any]:
@@ -106,30 +106,30 @@ HEAD = [
 ]
 
 
-def compared(first: Iterable[Mapping[str, Any]], second: Iterable[Mapping[str, Any]]) -> list[Pair]:
+def compared(first: Iterable[Mapping[str, Any]], second: Iterable[Mapping[str, Any]]) -> list[ComparedPair]:
     """Pair the results, as the JSON files hold them, of two runs. What changed comes first."""
     one, other = dict(_findings(first)), dict(_findings(second))
-    pairs = [Pair(subject, one.get(subject), other.get(subject)) for subject in {**one, **other}]
+    pairs = [ComparedPair(subject, one.get(subject), other.get(subject)) for subject in {**one, **other}]
     return sorted(pairs, key=lambda pair: not pair.changed)
 
 
-def side_by_side(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[Pair]:
+def side_by_side(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[ComparedPair]:
     """Pair two results, whatever they are of: the subject is named after both of them."""
     both = [first, second]
     names = {each: " / ".join(dict.fromkeys(str(data.get(each) or "") for data in both)) for each in NAMED}
     return compared(*([{**data, **names}] for data in both))
 
 
-def _findings(results: Iterable[Mapping[str, Any]]) -> Iterator[tuple[Subject, Finding]]:
+def _findings(results: Iterable[Mapping[str, Any]]) -> Iterator[tuple[Subject, ComparedFinding]]:
     """Yield what a run found. Its first store has no name: two runs may be compared because their stores differ."""
     usual = None
     for data in results:
         store, way = str(data.get("store") or ""), str(data.get("way") or "")
         usual = store if usual is None else usual
         subject = Subject(data["strategy"], data.get("hazard") or "", "" if store == usual else store, way)
-        yield subject, Finding(str(data["verdict"]), _figures(data))
+        yield subject, ComparedFinding(str(data["verdict"]), _figures(data))
         for hazard, word in _words(data):
-            yield subject._replace(hazard=hazard), Finding(word, {})
+            yield subject._replace(hazard=hazard), ComparedFinding(word, {})
 
 
 def _figures(data: Mapping[str, Any]) -> dict[str, float]:

@@ -13,7 +13,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from loadtest import models
-from loadtest.trials.case import Judgement
+from loadtest.trials.case import JudgedCase
 from loadtest.trials.environment import environment
 
 
@@ -46,7 +46,7 @@ def _has_room(user: int) -> None:
         )
 
 
-def result(row: models.Trial, judged: Judgement) -> models.Result:
+def result(row: models.Trial, judged: JudgedCase) -> models.Result:
     """Return one result, which is not stored yet."""
     return models.Result(
         trial=row,
@@ -57,7 +57,7 @@ def result(row: models.Trial, judged: Judgement) -> models.Result:
     )
 
 
-def record(row: models.Trial, judged: Judgement) -> dict[str, Any]:
+def record(row: models.Trial, judged: JudgedCase) -> dict[str, Any]:
     """Store one result. Return its JSON object."""
     stored = result(row, judged)
     stored.save()

@@ -16,7 +16,7 @@ from django.db import connections
 from ledger.books import open_book
 from ledger.strategies import Locked, find
 from loadtest.trials.availability import missing
-from loadtest.trials.case import Case
+from loadtest.trials.case import TrialCase
 
 ACCOUNT = "A0001"
 #: seconds to wait for a lock that is free, before it is left to the trial
@@ -27,7 +27,7 @@ class NotTaken(Exception):
     """The lock raised although no other caller wanted it. The message is its own."""
 
 
-def rehearse(case: Case) -> str:
+def rehearse(case: TrialCase) -> str:
     """Take and release the lock of `case` once, on a scratch book, with the settings of the case. Return a warning if
     the release fails (which spoils no committed posting), else "". Does nothing for the lab's own strategies, or for a
     case that cannot be tried here. Raises NotTaken."""

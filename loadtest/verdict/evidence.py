@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ledger.reconcile import Books
-from loadtest.history.observed import Answers, Observed
+from loadtest.history.observed import ClientAnswers, Observed
 from loadtest.verdict.laws import Breach
 from loadtest.verdict.words import Word
 
@@ -52,7 +52,7 @@ class Evidence:
     control: Word | None = None
     is_control: bool = False
     stall: Stall | None = None
-    answers: Answers = field(default_factory=Answers)
+    answers: ClientAnswers = field(default_factory=ClientAnswers)
     unavailable: str = ""
     covered: str = ""
     unfinished: int = 0

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ledger.reconcile import AccountBooks, Books, Outcome
+from ledger.reconcile import AccountBooks, Books, ClientOutcome
 from ledger.reconcile.rows import account_of
 from loadtest.history.calls import Call
 from loadtest.verdict.words import Word
@@ -98,7 +98,7 @@ def count_law(runs: Mapping[str, int], wanted: int = 1) -> list[Breach]:
 
 def conserved_law(calls: Sequence[Call], total: int) -> list[Breach]:
     """Every look saw `total`: money only moves, and at no moment does any appear or disappear."""
-    looks = [call for call in calls if call.look is not None and call.outcome is Outcome.OK]
+    looks = [call for call in calls if call.look is not None and call.outcome is ClientOutcome.OK]
     wrong = [call for call in looks if call.seen != total]
     if not wrong:
         return []

@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise
 
-from ledger.reconcile import Outcome
+from ledger.reconcile import ClientOutcome
 from loadtest.history.calls import Call
 from loadtest.verdict.evidence import Stall
 
@@ -62,4 +62,4 @@ def _waits(calls: Sequence[Call], marks: Sequence[float]) -> Iterator[tuple[floa
 
 def _served(call: Call) -> bool:
     """Was the call served? "Out of stock" is an answer too, "busy" is not."""
-    return call.outcome is Outcome.OK or (call.outcome is Outcome.FAIL and not call.busy)
+    return call.outcome is ClientOutcome.OK or (call.outcome is ClientOutcome.FAIL and not call.busy)

@@ -25,7 +25,7 @@ from loadtest.verdict.evidence import Doubt
 from loadtest.verdict.laws import Breach
 
 #: minor units, or pieces: millions of them fit into a BIGINT
-LARGE = 10**12
+LARGEST_SUM = 10**12
 MOST_ACCOUNTS = 10_000
 
 
@@ -138,7 +138,7 @@ def share(name: str, value: Any) -> float:
     return float(value)
 
 
-def whole(name: str, value: Any, least: int, most: int = LARGE) -> int:
+def whole(name: str, value: Any, least: int, most: int = LARGEST_SUM) -> int:
     """Return `value` if it is a whole number from `least` to `most`, both included. Raises ValueError."""
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
         raise ValueError(f"{name}: a whole number from {least} to {most}, not {value!r}")

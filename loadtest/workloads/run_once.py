@@ -25,7 +25,7 @@ import random
 from collections import Counter
 from collections.abc import Sequence
 
-from ledger.reconcile import Outcome
+from ledger.reconcile import ClientOutcome
 from loadtest.history.calls import Call
 from loadtest.verdict.laws import Breach, count_law
 from loadtest.workloads.base import Legs, Opening, Workload, whole
@@ -82,7 +82,7 @@ class RunOnce(Workload):
         unknown = set()
         for call in calls:
             ((job, _),) = call.legs
-            runs[job] += call.outcome is Outcome.OK
-            if call.outcome is Outcome.INFO:
+            runs[job] += call.outcome is ClientOutcome.OK
+            if call.outcome is ClientOutcome.INFO:
                 unknown.add(job)  # it may have run, so nobody can say that it did not
         return count_law({job: count for job, count in sorted(runs.items()) if count or job not in unknown})

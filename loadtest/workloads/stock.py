@@ -30,7 +30,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from ledger.reconcile import Outcome
+from ledger.reconcile import ClientOutcome
 from loadtest.history.calls import Call
 from loadtest.verdict.evidence import Doubt
 from loadtest.workloads.base import Legs, Opening, Turns, Workload, share, whole
@@ -64,7 +64,7 @@ class Stock(Workload):
         return ((self.any_account(chance), chance.randint(1, MOST_DELIVERED) if brings else -1),)
 
     def doubts(self, calls: Sequence[Call]) -> list[Doubt]:
-        if any(call.outcome is Outcome.FAIL and not call.busy for call in calls):
+        if any(call.outcome is ClientOutcome.FAIL and not call.busy for call in calls):
             return []
         return [
             Doubt(

@@ -25,7 +25,7 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ledger.reconcile import Outcome
+from ledger.reconcile import ClientOutcome
 from loadtest.history.calls import Call
 from loadtest.verdict.evidence import Doubt
 from loadtest.verdict.laws import Breach, conserved_law
@@ -83,7 +83,7 @@ class Transfers(Workload):
         return conserved_law(calls, self.accounts * self.opening)
 
     def doubts(self, calls: Sequence[Call]) -> list[Doubt]:
-        if any(call.look is not None and call.outcome is Outcome.OK for call in calls):
+        if any(call.look is not None and call.outcome is ClientOutcome.OK for call in calls):
             return []
         return [
             Doubt("no reader looked at the total during the run", "a larger share of looks, or a longer run")

@@ -121,11 +121,11 @@ class Grants(dict[threading.Thread, Grant]):
         return self.get(here.thread)
 
 
-class Here(threading.local):
+class CallingThread(threading.local):
     """`here.thread`: the calling thread."""
 
     def __init__(self) -> None:
         self.thread = threading.current_thread()
 
 
-here = Here()
+here = CallingThread()

@@ -15,7 +15,7 @@ from typing import Any
 
 from lost_update_lab.scenarios.race import NotKept, Race
 from lost_update_lab.scenarios.result import BY_A_TEST, SURVIVES, Result, Tried
-from lost_update_lab.subject.scenario import WORDS, Mistake, faults_of
+from lost_update_lab.subject.scenario import FAULT_WORDS, Mistake, faults_of
 
 #: the standard error of this process: pytest's output is not the command's
 STDERR = 2
@@ -56,8 +56,12 @@ def explored(name: str, bounds: Mapping[str, Any], replay: str = "") -> list[Res
 def again(name: str, bounds: Mapping[str, Any]) -> str:
     """How its schedules are seen again, within the same bounds."""
     faults = bounds.get("faults", 0)
-    words = [word for word, kinds in WORDS.items() if kinds <= bounds.get("kinds", frozenset())]
-    given = f" --faults {faults}" if len(words) == len(WORDS) else "".join(f" --{w} {faults}" for w in words)
+    words = [word for word, kinds in FAULT_WORDS.items() if kinds <= bounds.get("kinds", frozenset())]
+    given = (
+        f" --faults {faults}"
+        if len(words) == len(FAULT_WORDS)
+        else "".join(f" --{w} {faults}" for w in words)
+    )
     return f"lost-update-lab replay {name}/{{id}}" + (given.replace("_", "-") if faults else "")
 
 
@@ -77,7 +81,7 @@ def found(name: str) -> Any:
 
 def bounds_of(given: argparse.Namespace) -> dict[str, Any]:
     """The bounds that the command line sets, and the scenario need not."""
-    named = {word: getattr(given, word) for word in WORDS if getattr(given, word)}
+    named = {word: getattr(given, word) for word in FAULT_WORDS if getattr(given, word)}
     bounds: dict[str, Any] = {}
     if given.faults is not None or named:
         bounds["faults"], bounds["kinds"] = faults_of(given.faults or 0, named)

@@ -18,7 +18,7 @@ from lost_update_lab.command.suggest import suggest
 from lost_update_lab.command.trust import trust
 from lost_update_lab.scenarios.reports import junit, markdown, page
 from lost_update_lab.scenarios.result import INCONCLUSIVE, KEPT, Result
-from lost_update_lab.subject.scenario import WORDS, Mistake
+from lost_update_lab.subject.scenario import FAULT_WORDS, Mistake
 
 OK, BROKEN, USAGE, UNDECIDED = 0, 1, 2, 3
 
@@ -83,7 +83,7 @@ def parser() -> argparse.ArgumentParser:
 
 def _bounds(command: argparse.ArgumentParser) -> None:
     command.add_argument("--faults", type=int, help="how many of any kind may happen in one schedule")
-    for word in WORDS:
+    for word in FAULT_WORDS:
         command.add_argument(f"--{word.replace('_', '-')}", type=int, default=0, metavar="N")
     command.add_argument("--budget", type=float, metavar="SECONDS", help="of real time")
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from lost_update_lab.command.explore import bounds_of, explored, found
 from lost_update_lab.command.trust import PREFIX, bank, trusted
 from lost_update_lab.scenarios.result import KEPT
-from lost_update_lab.subject.scenario import WORDS, Mistake
+from lost_update_lab.subject.scenario import FAULT_WORDS, Mistake
 
 REMEDY = "An id looks like shop.scenarios:voucher/v/3a2, or like test_voucher.py::test_a_voucher/v/3a2"
 #: the trial of a lock (trust.py), as a function that takes `race`
@@ -70,7 +70,7 @@ def as_test(of: str, schedule: str, bounds: Mapping[str, float] | None = None) -
 
 def _given(given: argparse.Namespace) -> dict[str, float]:
     named = {name: getattr(given, name) for name in ("faults", "budget")}
-    words = {word: getattr(given, word) or None for word in WORDS}
+    words = {word: getattr(given, word) or None for word in FAULT_WORDS}
     return {name: value for name, value in {**named, **words}.items() if value is not None}
 
 
@@ -104,7 +104,7 @@ class _Replaying(ast.NodeTransformer):
 
     def __init__(self, schedule: str, bounds: Mapping[str, float]) -> None:
         self.schedule, self.bounds, self.found = schedule, bounds, False
-        faults = {"faults", *WORDS}
+        faults = {"faults", *FAULT_WORDS}
         #: the arguments that give way: whoever bounds any faults bounds all of them
         self.instead_of = faults | bounds.keys() if faults & bounds.keys() else bounds.keys()
 

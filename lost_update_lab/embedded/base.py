@@ -25,7 +25,7 @@ class Unavailable(ServerError):
     """This server's programs are not installed. The message says what to install."""
 
 
-class Server:
+class EmbeddedServer:
     """One server process. It ends with this process, however this process ends (reaper.py).
 
     `data` is the folder for its files; None means a temporary folder, which `close` removes. Data and address survive

@@ -26,7 +26,7 @@ def available() -> str | None:
     return None if library() else "install faketime"
 
 
-class Clock:
+class ProcessClock:
     """The clock of one process, which reads the time from `file` when it is started with `environment`.
 
     Only the wall clock moves. The monotonic clock does not, nor do time-outs inside the server.

@@ -10,14 +10,14 @@ from typing import Any, Self
 
 import pymysql
 
-from lost_update_lab.embedded.base import Server, ServerError, Unavailable
+from lost_update_lab.embedded.base import EmbeddedServer, ServerError, Unavailable
 
 #: Debian installs servers in sbin, which is not on a normal user's PATH
 PLACES = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/usr/local/sbin"])
 
 #: for a server that only the explorer uses. No crash of the server is explored, so its writes need not reach the disk.
 #: Nothing may be decided in the background. Tables lie in one file, which makes emptying them four times as fast
-EXPLORED = {
+EXPLORED_OPTIONS = {
     "innodb-flush-log-at-trx-commit": 0,
     "innodb-doublewrite": "OFF",
     "innodb-file-per-table": "OFF",
@@ -35,7 +35,7 @@ def available() -> str | None:
     return None if found else "install mariadb-server"
 
 
-class MariaDB(Server):
+class MariaDB(EmbeddedServer):
     """A server on a unix socket, with a database `lab` and a user `lab` who may do everything.
 
     `settings` are further options, such as {"innodb-snapshot-isolation": "ON"}. Each commit is flushed to disk.

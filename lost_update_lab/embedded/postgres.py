@@ -16,7 +16,7 @@ import psutil
 import psycopg
 
 from lost_update_lab.embedded import unroot
-from lost_update_lab.embedded.base import Server, ServerError
+from lost_update_lab.embedded.base import EmbeddedServer, ServerError
 from lost_update_lab.embedded.wheel import installed
 
 SETTINGS = {
@@ -84,7 +84,7 @@ def initdb(folder: Path) -> None:
         raise ServerError(f"initdb failed with code {done.returncode}:\n{done.stdout}{done.stderr}")
 
 
-class Postgres(Server):
+class Postgres(EmbeddedServer):
     """A cluster of its own on a unix socket, with a superuser `lab` and a database `lab`.
 
     `settings` go to the command line, as in `{"wal_level": "logical"}`. `stop()` is PostgreSQL's fast shutdown,

@@ -24,7 +24,7 @@ from redis.sentinel import Sentinel as SentinelClient
 from lost_update_lab.embedded.base import ServerError
 from lost_update_lab.embedded.valkey import Valkey
 
-NAME = "lab"  # what the sentinels call the primary
+PRIMARY_NAME = "lab"  # what the sentinels call the primary
 #: how often a sentinel does these things, in ms. The defaults are 1 to 10 s. Only the waiting is shorter.
 PERIODS = {"publish-period": 100, "info-period": 100, "ask-period": 100, "ping-period": 100}
 
@@ -39,9 +39,9 @@ class Sentinel(Valkey):
         for key in ("save", "appendonly", "appendfsync"):
             del self.config[key]
         self.lines = [
-            f"sentinel monitor {NAME} 127.0.0.1 {primary.port} {quorum}",
-            f"sentinel down-after-milliseconds {NAME} {down_after_ms}",
-            f"sentinel failover-timeout {NAME} 3000",
+            f"sentinel monitor {PRIMARY_NAME} 127.0.0.1 {primary.port} {quorum}",
+            f"sentinel down-after-milliseconds {PRIMARY_NAME} {down_after_ms}",
+            f"sentinel failover-timeout {PRIMARY_NAME} 3000",
         ]
 
     def command(self) -> list[str]:
@@ -62,7 +62,7 @@ class Sentinel(Valkey):
     def sees(self) -> dict[str, Any]:
         """Return what it knows about the primary: `ip`, `port`, `flags`, `num-slaves`, `num-other-sentinels`, …"""
         with self.client(decode_responses=True) as client:
-            state = client.execute_command("SENTINEL", "MASTER", NAME)
+            state = client.execute_command("SENTINEL", "MASTER", PRIMARY_NAME)
             return state if isinstance(state, dict) else dict(zip(state[::2], state[1::2], strict=True))
 
 
@@ -130,7 +130,7 @@ class ReplicaSet:
         """Return a client that asks the sentinels for the primary at each new connection. It never re-sends."""
         options = {"retry": Retry(NoBackoff(), 0), "decode_responses": False, "socket_timeout": 2} | options
         sentinels: Any = SentinelClient  # redis-py leaves it without types
-        client: redis.Redis = sentinels(self.addresses, socket_timeout=1).master_for(NAME, **options)
+        client: redis.Redis = sentinels(self.addresses, socket_timeout=1).master_for(PRIMARY_NAME, **options)
         return client
 
     def sever(self) -> None:

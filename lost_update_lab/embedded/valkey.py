@@ -10,8 +10,8 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from lost_update_lab.embedded.base import Server, ServerError
-from lost_update_lab.embedded.clock import Clock
+from lost_update_lab.embedded.base import EmbeddedServer, ServerError
+from lost_update_lab.embedded.clock import ProcessClock
 from lost_update_lab.embedded.ports import free_port
 from lost_update_lab.embedded.wheel import installed
 
@@ -30,7 +30,7 @@ def binary() -> Path:
     return found
 
 
-class Valkey(Server):
+class Valkey(EmbeddedServer):
     """One Valkey on a unix socket, and on a loopback port if asked.
 
     persistence   None (a restart forgets everything), "everysec" or "always" (append-only file)
@@ -54,7 +54,7 @@ class Valkey(Server):
         clock: bool = False,
     ) -> None:
         super().__init__(data)
-        self.clock = Clock(self.run / "clock") if clock else None
+        self.clock = ProcessClock(self.run / "clock") if clock else None
         self.port = free_port() if port == 0 else port
         self.socket = self.run / "valkey.sock"
         self.config = {
@@ -132,7 +132,7 @@ class Valkey(Server):
         clock.freeze(clock.now() if at is None else at)
         self._await_clock()
 
-    def _movable_clock(self) -> Clock:
+    def _movable_clock(self) -> ProcessClock:
         if self.clock is None:
             raise ValueError("this server runs on the real clock: use Valkey(clock=True)")
         return self.clock

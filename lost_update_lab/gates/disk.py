@@ -18,7 +18,7 @@ from contextlib import suppress
 from typing import Any
 
 from lost_update_lab.model.commands import Op
-from lost_update_lab.model.disk import FILES, Held, Open, Owner, described
+from lost_update_lab.model.disk import FILES, HeldOnDisk, Open, Owner, described
 from lost_update_lab.model.server_defaults import Plain
 from lost_update_lab.model.workers import Task
 from lost_update_lab.runs.place import beside
@@ -53,7 +53,7 @@ class Files(Plain):
         self._before: dict[int, File] = {}
         self._dead: set[Owner] = set()
         self._fresh = False  # nothing was done since the last look
-        self._held, self._contents, self._given = Held(), b"", b""
+        self._held, self._contents, self._given = HeldOnDisk(), b"", b""
 
     def knows(self, path: str, who: Owner) -> bool:
         """This thread is about to touch what is there. Returns whether that is new."""
@@ -101,7 +101,7 @@ class Files(Plain):
         """A thread has the turn, and may do anything to the files."""
         self._fresh, self._given = False, self._contents
 
-    def done(self) -> Held | None:
+    def done(self) -> HeldOnDisk | None:
         """What is there after this turn, if that was changed in it."""
         return self._held if self._contents != self._given else None
 
@@ -120,7 +120,7 @@ class Files(Plain):
     def owns(self, worker: int, descriptor: int) -> bool:
         return descriptor in self._owners and self._owners[descriptor][0][0] == worker
 
-    def becomes(self, held: Held) -> None:
+    def becomes(self, held: HeldOnDisk) -> None:
         raise AssertionError("only real code changes real files")
 
     def _look(self, who: Owner | None) -> None:

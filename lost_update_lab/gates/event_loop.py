@@ -28,7 +28,7 @@ from lost_update_lab.model.commands import AWAITS, GOES_ON, HEARS
 from lost_update_lab.model.digest import digest
 from lost_update_lab.model.effects import NOBODY
 from lost_update_lab.model.errors import GATE_IT, Broken
-from lost_update_lab.model.thread_history import History
+from lost_update_lab.model.thread_history import ThreadHistory
 from lost_update_lab.model.workers import Halt, Standing, State, Task, halt
 from lost_update_lab.runs.place import Here, anywhere
 from lost_update_lab.runs.run import Run
@@ -316,7 +316,7 @@ class GatedLoop(_Loop):
         handle: Any = asyncio.TimerHandle(when, callback, args, self, context)
         handle._scheduled = True
         timer = self._spare.pop() if self._spare else self._new()
-        timer.history = History()
+        timer.history = ThreadHistory()
         steps = pending.waiting(place.run, timer, NOBODY, seconds, f"timer {seconds:g} s")
         next(steps)
         self.timers[timer] = handle, steps

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lost_update_lab.model.workers import Halt, Standing
-from lost_update_lab.telling.lines import Line
+from lost_update_lab.telling.lines import SourceLine
 
 
 @dataclass(slots=True)
@@ -21,7 +21,7 @@ class Stand:
     steps: Standing
     turn: asyncio.Future[Any]
     leaves: Callable[[], bool] | None
-    line: Line | None
+    line: SourceLine | None
     answer: tuple[Any, BaseException | None] | None = None
     #: could its reply arrive at once? That was decided
     decided: bool = False

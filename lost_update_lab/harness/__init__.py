@@ -47,7 +47,7 @@ from lost_update_lab.model.system import (
     told_of,
     words_of,
 )
-from lost_update_lab.model.workers import Halt, State, Task, Worker
+from lost_update_lab.model.workers import Halt, State, Task, WorkerProcess
 from lost_update_lab.runs import garbage
 from lost_update_lab.runs.hang import HUNG_WITHIN, hang, swallows
 from lost_update_lab.runs.in_memory_run import InMemoryRun
@@ -97,6 +97,7 @@ class Harness:
         self.servers = {server.name: server for server in servers}
         self.patches = Patches()
         self.until, self.runs = _now() + (bounds.budget or inf), 0
+        self.all_begin = False  # also the workers that wait for a crash: so that their clients are warm, too
         self.keeps = False  # a search is under way, and what exists stays until its end (garbage.py)
         #: found out before a search (poll_calibration.py): does a worker look at a wall clock? The longest lease, in µs
         self.looks, self.longest = False, 0
@@ -177,6 +178,11 @@ class Harness:
             raise Broken(run.bypassed, ITS_OWN_THREADS)
         return run
 
+    def settled(self) -> None:
+        """After the last run of a search. Raises Broken if that has left behind what no restore undoes."""
+        for server in self.servers.values():
+            server.settled()
+
     def forget_answers(self) -> None:
         """A server answers otherwise from now on."""
         self._opening.clear()
@@ -212,6 +218,9 @@ class Harness:
         return run.copy()
 
     def _know(self, run: World) -> None:
+        for worker in run.workers:
+            if not self.all_begin and self.bounds.stands_for(worker.index) is not None:
+                worker.dormant, worker.main.state = True, State.DONE
         run.until, run.looks = self.until, self.looks
         run.longest, run.recording, run.counted = self.longest, self.recording, self.counted
 
@@ -259,13 +268,13 @@ class Harness:
         finally:
             attach(None)
 
-    def _worker(self, index: int) -> Worker:
-        worker = Worker(chr(ord("A") + index), index)
+    def _worker(self, index: int) -> WorkerProcess:
+        worker = WorkerProcess(chr(ord("A") + index), index)
         thread = self.threads[index]
         worker.tasks.append(Task(worker.name, worker, main=True, thread=thread.thread, go=thread.begin))
         return worker
 
-    def _job(self, run: Run, worker: Worker) -> Callable[[], None]:
+    def _job(self, run: Run, worker: WorkerProcess) -> Callable[[], None]:
         def job() -> None:
             attach(Here(run, worker.main))
             try:
@@ -316,6 +325,8 @@ class Harness:
     def _end_thread(self, run: Run, task: Task) -> None:
         """A thread that does not come to its end is left where it is. From now on another one takes its place. One that
         hangs in a server comes to its end if that lets it go."""
+        if task.worker.dormant:
+            return
         if task.steps:
             task.steps.close()
         if task.steps or task.coroutine:  # it ends with the thread of its loop

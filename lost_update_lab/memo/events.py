@@ -41,10 +41,12 @@ class Waiting:
 @dataclass(slots=True)
 class Begins:
     """The worker has sent nothing yet, and is about to look at a clock. It may come to this as late as it likes; after
-    it, the worker has begun."""
+    it, the worker has begun. `what`: or another moment of its own, at which a fault may come."""
+
+    what: str = "begins"
 
     def same(self) -> Hashable:
-        return "begins"
+        return self.what
 
     def play(self, world: World, task: Task, recording: Recording | None = None) -> Standing:
         self._stand(world, task)
@@ -52,7 +54,7 @@ class Begins:
         pending.hear(world, task, "begun")
 
     def _stand(self, world: World, task: Task) -> None:
-        pending.stand(world, task, Op("", "begins", b"begins", reads=True))
+        pending.stand(world, task, Op("", self.what, self.what.encode(), reads=True))
 
     def stand(self, world: World, task: Task) -> None:
         self._stand(world, task)

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, Protocol
 
 from lost_update_lab.model.effects import CLOCKS, DISK, LOOK, NOBODY, NOTIFY
 from lost_update_lab.model.errors import KeepsState, Unknown
-from lost_update_lab.model.workers import Standing, Task, Worker
+from lost_update_lab.model.workers import Standing, Task, WorkerProcess
 from lost_update_lab.schedule.pending import Seen
 from lost_update_lab.schedule.world import World
 
@@ -120,7 +120,7 @@ class Recording:
         found: Node = task.node
         return found
 
-    def when(self, now: int, worker: Worker, clocks: frozenset[str]) -> Hashable:
+    def when(self, now: int, worker: WorkerProcess, clocks: frozenset[str]) -> Hashable:
         """The times that these clocks show, as far as they matter."""
         if not clocks:
             return None
@@ -144,26 +144,26 @@ class Recording:
         self.roots.clear()
         self.waits.clear()
 
-    def read(self, worker: Worker, raw: bytes, how: Any) -> None:
+    def read(self, worker: WorkerProcess, raw: bytes, how: Any) -> None:
         """The client has read the reply to this command."""
         key = worker.index, raw
         self._readings[key] = how if self._readings.get(key, how) == how else None
 
-    def reading(self, worker: Worker, raw: bytes) -> Any:
+    def reading(self, worker: WorkerProcess, raw: bytes) -> Any:
         """How the client reads the reply to this command, wherever it sends it. Raises Unknown."""
         found = self._readings.get((worker.index, raw))
         if found is None:
             raise Unknown(worker.index)
         return found
 
-    def connection(self, worker: Worker, server: str, free: Callable[[Any], bool]) -> Any:
+    def connection(self, worker: WorkerProcess, server: str, free: Callable[[Any], bool]) -> Any:
         """The first free connection of this worker. Raises Unknown."""
         for connection in self._connections.get((worker.index, server), ()):
             if free(connection):
                 return connection
         raise Unknown(worker.index)
 
-    def keep_connections(self, worker: Worker) -> None:
+    def keep_connections(self, worker: WorkerProcess) -> None:
         for server, used in worker.sessions.items():
             before = self._connections.get((worker.index, server), [])
             others = [connection for connection in before if connection not in used]
@@ -186,9 +186,9 @@ class Recorder:
 
     def __init__(self, recording: Recording, world: World) -> None:
         self.recording, self.world = recording, world
-        self._open: dict[Worker, _Open] = {}
+        self._open: dict[WorkerProcess, _Open] = {}
         #: by id(): the name, and the object itself, which keeps the id in use
-        self._keys: dict[Worker, dict[int, tuple[tuple[str, int, int], object]]] = {}
+        self._keys: dict[WorkerProcess, dict[int, tuple[tuple[str, int, int], object]]] = {}
         self._named: dict[Task, int] = {}
         #: how many effects came while a thread stood at a gate, where none are expected
         self.unnoted = 0

@@ -54,6 +54,13 @@ class Bounds:
     budget: float | None = None
     recorded: bool = True
     in_memory: bool = True
+    #: the workers of the second half stand for those of the first half again: each begins when its other one crashes
+    redelivers: bool = False
+
+    def stands_for(self, index: int) -> int | None:
+        """The worker whose crash this one waits for. None: it begins by itself."""
+        callers = self.workers // 2
+        return index - callers if self.redelivers and index >= callers else None
 
     def __post_init__(self) -> None:
         if not 1 <= self.workers <= 8:

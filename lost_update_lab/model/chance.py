@@ -40,7 +40,7 @@ class Chance:
 
 
 @dataclass
-class Attempt:
+class Try:
     """What a worker did since its main thread last waited; or what it did before the wait that it is in."""
 
     drawn: tuple[Drawn, ...] = ()

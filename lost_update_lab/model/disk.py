@@ -25,7 +25,7 @@ class Open(NamedTuple):
     locks: tuple[str, ...]
 
 
-class Held(NamedTuple):
+class HeldOnDisk(NamedTuple):
     """`paths`: what is there, and which file it is if it has several names. `opened_files`: the open descriptors."""
 
     paths: tuple[tuple[str, Contents, Identity], ...] = ()
@@ -41,12 +41,12 @@ class Held(NamedTuple):
     def holds(self, owners: Collection[Owner]) -> bool:
         return any(each.locks and each.owner in owners for each in self.opened_files)
 
-    def without(self, owners: Collection[Owner]) -> Held:
+    def without(self, owners: Collection[Owner]) -> HeldOnDisk:
         """The same when these processes are dead."""
         return described(self.paths, [each for each in self.opened_files if each.owner not in owners])
 
 
-def described(paths: Sequence[tuple[str, Contents, Identity]], opened_files: Sequence[Open]) -> Held:
+def described(paths: Sequence[tuple[str, Contents, Identity]], opened_files: Sequence[Open]) -> HeldOnDisk:
     """Files are numbered in the order in which they are named here: which number the kernel gave them is chance."""
     numbers: dict[Identity, int] = {}
 
@@ -55,4 +55,4 @@ def described(paths: Sequence[tuple[str, Contents, Identity]], opened_files: Seq
 
     there = tuple((path, held, number(file)) for path, held, file in paths if held is not None)
     in_order = sorted(opened_files, key=lambda each: (each.owner, each.path, each.locks, each.left or b""))
-    return Held(there, tuple(each._replace(gone=number(each.gone)) for each in in_order))
+    return HeldOnDisk(there, tuple(each._replace(gone=number(each.gone)) for each in in_order))

@@ -31,6 +31,9 @@ IT_COUNTS = (
 )
 BY_PLAIN_TEXT = "explore with an address without TLS (redis://), and send short messages"
 ONE_BY_ONE = "send the commands of the procedure one by one"
+ENDS_ITS_TRANSACTION = (
+    "let what has opened that transaction commit, and close its connection: an invariant, the setup"
+)
 IN_A_TRANSACTION = "send both commands inside of one transaction"
 BY_A_LOOK = "poll the rows as well: a notification can be missed"
 IN_THE_SETUP = "make it in the setup, before any worker begins"

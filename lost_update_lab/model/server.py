@@ -9,6 +9,9 @@ from lost_update_lab.model.commands import Op
 from lost_update_lab.model.memoised_server import MemoisedServer
 from lost_update_lab.model.workers import Task
 
+#: how many ms a reply may take before the server is asked whether the command is blocked
+NEWS_WITHIN_MS = 1
+
 
 class Server(Protocol):
     """A real server, and the explorer's own access to it, separate from the workers' clients."""
@@ -109,6 +112,9 @@ class Server(Protocol):
 
     def hidden(self) -> bytes:
         """What else belongs to a state: what the replica has."""
+
+    def settled(self) -> None:
+        """After the last run of a search. Raises Broken if something is left that no restore undoes."""
 
     def watch(self) -> None:
         """From now on, notice a client that talks to this server past the gates."""

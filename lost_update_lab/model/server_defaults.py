@@ -38,6 +38,9 @@ class Plain:
     def keeps_out(self, sessions: Sequence[Any]) -> bool:
         return False
 
+    def settled(self) -> None:
+        pass
+
     def stop(self, task: Task) -> None:
         raise NotImplementedError
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from lost_update_lab.model.workers import State, Worker
+from lost_update_lab.model.workers import State, WorkerProcess
 
 #: no law was broken in this schedule. What that is worth, only the judge of the whole search can say
 UNBROKEN = "unbroken"
@@ -47,7 +47,7 @@ class Ending:
     struck: bool = False
 
 
-def ending_of(worker: Worker) -> Ending:
+def ending_of(worker: WorkerProcess) -> Ending:
     main = worker.main
     return Ending(
         worker.name,

@@ -22,7 +22,7 @@ class Round(NamedTuple):
 
 
 @dataclass
-class History:
+class ThreadHistory:
     """What a task has sent and was told, as a digest. A poll is a round: everything between two waits."""
 
     base: bytes = b""
@@ -146,8 +146,8 @@ class History:
                 return True
         return False
 
-    def copy(self) -> History:
-        twin = History.__new__(History)  # at each decision: `replace` takes 1.7 times as long
+    def copy(self) -> ThreadHistory:
+        twin = ThreadHistory.__new__(ThreadHistory)  # at each decision: `replace` takes 1.7 times as long
         vars(twin).update(vars(self))
         twin.round, twin.kind, twin.rounds = self.round.copy(), self.kind.copy(), self.rounds.copy()
         twin.sent, twin.last_sent, twin.looks = self.sent.copy(), self.last_sent.copy(), self.looks.copy()

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, NoReturn, Protocol
 
-from lost_update_lab.model.chance import Attempt, Chance, Moderate
+from lost_update_lab.model.chance import Chance, Moderate, Try
 from lost_update_lab.model.commands import Op
-from lost_update_lab.model.thread_history import History
+from lost_update_lab.model.thread_history import ThreadHistory
 
 #: a generator that stops wherever a thread would stand still, and goes on when it is the thread's turn
 Standing = Generator[None, None, Any]
@@ -69,7 +69,7 @@ class Task:
     """One thread of a worker. Only the thread whose turn it is touches any of this."""
 
     name: str
-    worker: Worker
+    worker: WorkerProcess
     main: bool
     state: State = State.RUN
     op: Op | None = None
@@ -87,7 +87,7 @@ class Task:
     notified: bool = False
     #: released when it is this thread's turn
     go: threading.Lock = field(default_factory=_taken)
-    history: History = field(default_factory=History)
+    history: ThreadHistory = field(default_factory=ThreadHistory)
     #: its last round was the same as the one before, a poll in vain; since when, in µs
     vain_since: int | None = None
     #: it has slept through such polls since then (virtual_clock.wakes_at)
@@ -164,7 +164,7 @@ class Task:
 
 
 @dataclass(eq=False)
-class Worker:
+class WorkerProcess:
     """One "process": its threads, its clients, its clock and its random numbers."""
 
     name: str
@@ -177,6 +177,8 @@ class Worker:
     #: because time had passed
     offered: tuple[bytes, int] | None = None
     crashed: bool = False
+    #: it has not begun, and does not unless another worker crashes (Bounds.stands_for)
+    dormant: bool = False
     #: its main thread was ended from outside, in the middle of something
     halted: bool = False
     #: it has sent a command that is more than a read
@@ -189,7 +191,7 @@ class Worker:
     offset: int = 0
     #: how many random numbers it has drawn, and what it has made of them since it last waited
     chance: Chance = field(default_factory=Chance)
-    attempt: Attempt = field(default_factory=Attempt)
+    attempt: Try = field(default_factory=Try)
     result: Any = None
     error: BaseException | None = None
     #: connections seen at the gates, by server, with the thread that uses them

@@ -58,11 +58,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None, Any, Any]:
     """pytest-django reads the project's settings right after this."""
     if wanted := early_config.getini(SERVERS):
-        from lost_update_lab.subject.servers import DATABASE, MARIADB, REDIS, embedded
+        from lost_update_lab.subject.servers import DATABASE, EMBEDDED_MARIADB, REDIS, embedded
 
-        if wanted not in (EMBEDDED, MARIADB):
-            raise pytest.UsageError(f"{SERVERS} is {EMBEDDED!r} or {MARIADB!r}, and not {wanted!r}")
-        for name, server in ((DATABASE, MARIADB if wanted == MARIADB else DATABASE), (REDIS, REDIS)):
+        if wanted not in (EMBEDDED, EMBEDDED_MARIADB):
+            raise pytest.UsageError(f"{SERVERS} is {EMBEDDED!r} or {EMBEDDED_MARIADB!r}, and not {wanted!r}")
+        for name, server in (
+            (DATABASE, EMBEDDED_MARIADB if wanted == EMBEDDED_MARIADB else DATABASE),
+            (REDIS, REDIS),
+        ):
             if name not in os.environ:
                 os.environ[name] = embedded(server)
     return (yield)
@@ -72,9 +75,9 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[RESULTS], config.stash[TOLD], config.stash[MISTAKES] = [], [], []
     if path := config.getoption("--race-record"):
         from lost_update_lab.gates.patch import Patches
-        from lost_update_lab.suggest.recording import Recorder
+        from lost_update_lab.suggest.recording import CommandRecorder
 
-        config.stash[RECORDER] = Recorder(Path(path))
+        config.stash[RECORDER] = CommandRecorder(Path(path))
         config.stash[RECORDER].install(Patches())
     if told := config.getoption("--race-mutation"):
         from lost_update_lab.gates.patch import Patches

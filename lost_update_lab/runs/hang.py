@@ -47,6 +47,13 @@ CLIENTS = (
 )
 #: … and those whose connections have a lock, which one thread holds while its command is under way
 LOCKED = "redis" + os.sep, "psycopg" + os.sep
+#: what a thread waits for in a client
+WAITS_FOR = {
+    "psycopg": "an answer of PostgreSQL",
+    "psycopg_pool": "a connection of its pool",
+    "pymysql": "an answer of MariaDB",
+    "redis": "an answer of Redis",
+}
 _HERE = str(Path(__file__).parents[1])
 _STANDARD = sysconfig.get_paths()["stdlib"]
 TURNS = (
@@ -93,7 +100,7 @@ class Watchdog:
         if task and "nanosleep" in _waits_in(thread) and not _in_a_gate(thread):
             place = _placed(_frames(thread))[3]
             return Broken(KEPT.format(who=task.name, place=place), BY_THE_MODULE, trace=_told(thread))
-        if news != self.news or _in_a_debugger(thread):
+        if news != self.news or in_a_debugger(thread):
             self.news, self.since, self.used = news, now, used
             return None
         silent, computed = now - self.since, used - self.used
@@ -134,6 +141,21 @@ def hang(task: Task | None, silent: float = NEWS_WITHIN) -> Broken:
     if any(frame.filename.startswith(_ASYNCIO) for frame in frames):
         remedy = OF_COROUTINES
     return Broken(UNSEEN.format(who=task.name, place=place, inside=inside), remedy, trace=trace)
+
+
+def stands(thread: threading.Thread) -> str:
+    """Where a thread stands that is no worker's, and what it waits for."""
+    if not (frames := _frames(thread)):
+        return "nothing is known of where it stands"
+    _, own, inside, _ = _placed(frames)
+    at = f"at {Path(own.filename).name}:{own.lineno}: {own.line}"
+    beyond = frames[frames.index(own) + 1 :]
+    packages = [each.filename.partition("-packages" + os.sep)[2].partition(os.sep)[0] for each in beyond]
+    if client := next((each for each in reversed(packages) if each in WAITS_FOR), ""):
+        return f"it waits for {WAITS_FOR[client]} {at}"
+    if "futex" in _waits_in(thread):
+        return f"it waits for a lock of this process {at}{inside}"
+    return f"it stands {at}{inside}"
 
 
 def _asks_in_vain(task: Task) -> bool:
@@ -197,7 +219,7 @@ def _in_a_gate(thread: threading.Thread | None) -> bool:
     return any(frame.filename.startswith(os.path.join(_HERE, "gates")) for frame in _frames(thread))
 
 
-def _in_a_debugger(thread: threading.Thread | None) -> bool:
+def in_a_debugger(thread: threading.Thread | None) -> bool:
     """A thread at a breakpoint has all the time of the person in front of it."""
     frame = sys._current_frames().get(thread.ident or 0) if thread else None
     while frame:

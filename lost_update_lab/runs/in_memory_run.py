@@ -20,7 +20,7 @@ from lost_update_lab.memo.recording import Recording
 from lost_update_lab.model.bounds import Bounds
 from lost_update_lab.model.memoised_server import MemoisedServer
 from lost_update_lab.model.transitions import Transition
-from lost_update_lab.model.workers import State, Task, Worker
+from lost_update_lab.model.workers import State, Task, WorkerProcess
 from lost_update_lab.schedule import decisions
 from lost_update_lab.schedule.world import Chooser, World
 
@@ -32,7 +32,7 @@ class InMemoryRun(World):
 
     def __init__(
         self,
-        workers: Sequence[Worker],
+        workers: Sequence[WorkerProcess],
         known: dict[str, MemoisedServer],
         bounds: Bounds,
         recording: Recording,
@@ -87,7 +87,7 @@ class InMemoryRun(World):
         return twin
 
 
-def _worker(worker: Worker, tasks: dict[object, Task]) -> Worker:
+def _worker(worker: WorkerProcess, tasks: dict[object, Task]) -> WorkerProcess:
     twin = _shallow(worker)
     twin.attempt, twin.chance = _shallow(worker.attempt), worker.chance.copy()
     twin.tasks = [_task(task, twin, tasks) for task in worker.tasks]
@@ -98,7 +98,7 @@ def _worker(worker: Worker, tasks: dict[object, Task]) -> Worker:
     return twin
 
 
-def _task(task: Task, worker: Worker, tasks: dict[object, Task]) -> Task:
+def _task(task: Task, worker: WorkerProcess, tasks: dict[object, Task]) -> Task:
     twin = tasks[task] = _shallow(task)
     twin.worker, twin.history = worker, task.history.copy()
     return twin

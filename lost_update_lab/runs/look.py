@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from lost_update_lab.model.digest import digest
 
-PLAIN = (bool, int, float, complex, str, bytes, type(None))
+PLAIN_TYPES = (bool, int, float, complex, str, bytes, type(None))
 #: raw memory, which processes may share; and how the text of what it holds begins
 MEMORY, IN_MEMORY = (ctypes._SimpleCData, ctypes.Array, ctypes.Structure, mmap), "memory"
 _RAW_LOCKS = ("_thread", "itertools")
@@ -64,7 +64,7 @@ ATTRIBUTES, ITEMS, _ITSELF = object(), object(), Text("")
 Inside = Iterable[tuple[Any, Any]]
 
 
-class Reader(NamedTuple):
+class ValueReader(NamedTuple):
     """How values of one class are looked at. `text`: all that is said of them, or None if they are looked into.
     `of_module`: only in the module where they were defined. `is_lock`: they can be held."""
 
@@ -75,7 +75,7 @@ class Reader(NamedTuple):
     is_lock: bool = False
 
 
-_PLAINLY, _LEFT_OUT = Reader(), Reader(style=None)
+_PLAINLY, _LEFT_OUT = ValueReader(), ValueReader(style=None)
 
 
 class Look(Mapping[str, str]):
@@ -109,7 +109,7 @@ class Look(Mapping[str, str]):
             elif not read.of_module or value.__module__ == module:
                 self._at(name, value, read, module, holder)
 
-    def _at(self, name: Any, value: Any, read: Reader, module: str, holder: int) -> None:
+    def _at(self, name: Any, value: Any, read: ValueReader, module: str, holder: int) -> None:
         """`module`: the name of the module whose global the value belongs to."""
         number = len(self._names)
         if read.text and (text := read.text(value)) is not None:
@@ -209,23 +209,23 @@ def is_mapping(kind: type[Any]) -> bool:
 
 
 @_once
-def _reader(kind: type[Any]) -> Reader:
-    if kind in (*PLAIN, Text):
+def _reader(kind: type[Any]) -> ValueReader:
+    if kind in (*PLAIN_TYPES, Text):
         return _PLAINLY
     if kind.__module__ in _RAW_LOCKS:
-        return Reader(_without_address, _attributes, is_lock=kind in _LOCKS)
+        return ValueReader(_without_address, _attributes, is_lock=kind in _LOCKS)
     if issubclass(kind, MEMORY):
-        return Reader(lambda value: Text(memory_of(value)))
+        return ValueReader(lambda value: Text(memory_of(value)))
     if hasattr(kind, "cache_info"):
-        return Reader(_cached)
+        return ValueReader(_cached)
     if issubclass(kind, FunctionType):
-        return Reader(_cached_by_a_wrapper, _in_a_function, of_module=True)
+        return ValueReader(_cached_by_a_wrapper, _in_a_function, of_module=True)
     if issubclass(kind, type):
-        return Reader(inside=_attributes, of_module=True)
+        return ValueReader(inside=_attributes, of_module=True)
     return _LEFT_OUT if issubclass(kind, ModuleType) or is_a_clients(kind) else _container(kind)
 
 
-def _container(kind: type[Any]) -> Reader:
+def _container(kind: type[Any]) -> ValueReader:
     inside: Callable[[Any], Inside]
     if is_mapping(kind):
         inside, style = _items, ITEMS
@@ -235,8 +235,8 @@ def _container(kind: type[Any]) -> Reader:
         inside, style = _members if issubclass(kind, set | frozenset) else _attributes, ATTRIBUTES
     slots = [name for each in kind.__mro__ for name in _names_of(getattr(each, "__slots__", ()))]
     if not slots:
-        return Reader(inside=inside, style=style, is_lock=issubclass(kind, Semaphore))
-    return Reader(inside=lambda value: chain(inside(value), _in_slots(value, slots)), style=style)
+        return ValueReader(inside=inside, style=style, is_lock=issubclass(kind, Semaphore))
+    return ValueReader(inside=lambda value: chain(inside(value), _in_slots(value, slots)), style=style)
 
 
 def _names_of(slots: Any) -> list[str]:
@@ -259,7 +259,7 @@ def _cached_by_a_wrapper(value: Any) -> Text | None:
 
 def _items(value: Any) -> Inside:
     yield _ITSELF, len(value)
-    yield from ((key, each) for key, each in list(value.items()) if type(key) in PLAIN)
+    yield from ((key, each) for key, each in list(value.items()) if type(key) in PLAIN_TYPES)
 
 
 def _places(value: Any) -> Inside:
@@ -268,7 +268,7 @@ def _places(value: Any) -> Inside:
 
 
 def _members(value: Any) -> Inside:
-    yield _ITSELF, Text(repr(sorted(repr(each) for each in value if type(each) in PLAIN)))
+    yield _ITSELF, Text(repr(sorted(repr(each) for each in value if type(each) in PLAIN_TYPES)))
 
 
 def _attributes(value: Any) -> Inside:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from lost_update_lab.model.errors import KEEPS_STATE, Elsewhere
-from lost_update_lab.runs.plain_state import Places, put_back
+from lost_update_lab.runs.plain_state import StatePlaces, put_back
 
 #: names, and a text of what each of them holds, as this thread sees them
 Held = Mapping[str, str]
@@ -27,19 +27,19 @@ class Left(NamedTuple):
     """What a worker's thread left when it stood still."""
 
     held: Held
-    places: Places
+    places: StatePlaces
     thread: int
 
 
 class Memory:
     """`look`: returns what the modules hold now (modules.py). `places`: returns where plain values stand."""
 
-    def __init__(self, look: Callable[[], Held], places: Callable[[], Places] = dict) -> None:
+    def __init__(self, look: Callable[[], Held], places: Callable[[], StatePlaces] = dict) -> None:
         self.look, self.places = look, places
         self._begun: dict[int, int] = {}
         self._warm: dict[int, Held] = {}
         #: what a process that has just begun holds; and what each worker has left
-        self._opening: Places | None = None
+        self._opening: StatePlaces | None = None
         self._left: dict[int, Left] = {}
 
     def begins(self, index: int) -> Elsewhere | None:

@@ -11,7 +11,7 @@ from typing import Any
 from lost_update_lab.model.errors import Broken
 from lost_update_lab.model.workers import EventLoop, Task
 from lost_update_lab.runs.run import Run
-from lost_update_lab.telling.lines import Line
+from lost_update_lab.telling.lines import SourceLine
 
 LOOK_AT_THE_SERVER = "look at the server's log: is it up, and has it room for another connection?"
 
@@ -25,7 +25,7 @@ class Here:
     #: the event loop that runs in this thread, and has gates
     loop: EventLoop | None = None
     #: where the user's code is, if its frames do not show it
-    line: Line | None = None
+    line: SourceLine | None = None
 
 
 class Active:

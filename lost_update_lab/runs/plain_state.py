@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-from lost_update_lab.runs.look import PLAIN
+from lost_update_lab.runs.look import PLAIN_TYPES
 from lost_update_lab.runs.modules import own_modules
 
 #: at most this many objects are looked into, and this many items of a container
@@ -26,10 +26,10 @@ class Place(NamedTuple):
     container: Any = None
 
 
-Places = Mapping[str, Place]
+StatePlaces = Mapping[str, Place]
 
 
-def places(root: str) -> Places:
+def places(root: str) -> StatePlaces:
     """`module.name` → its place. `root`: only modules below this name."""
     found: dict[str, Place] = {}
     seen: set[int] = set()
@@ -38,7 +38,7 @@ def places(root: str) -> Places:
     return found
 
 
-def put_back(before: Places, now: Places) -> None:
+def put_back(before: StatePlaces, now: StatePlaces) -> None:
     """Whatever is plain now, and was before, holds again what it held."""
     for name, place in now.items():
         if name not in before:
@@ -59,7 +59,7 @@ def _inside(
     for name, value in list(held.items()):
         if name.startswith("__"):
             continue
-        if type(value) in PLAIN:
+        if type(value) in PLAIN_TYPES:
             found[f"{path}.{name}"] = Place(_putting(owner, name), value)
         elif _is_plain(value):
             found[f"{path}.{name}"] = Place(_putting(owner, name), _copied(value), value)
@@ -81,7 +81,7 @@ def _is_plain(value: Any) -> bool:
     """A container of nothing but plain values, and of such containers."""
     if type(value) not in (list, dict, set, deque) or len(value) > LONGEST:
         return False
-    return all(type(each) in PLAIN or _is_plain(each) for each in _items(value))
+    return all(type(each) in PLAIN_TYPES or _is_plain(each) for each in _items(value))
 
 
 def _items(value: Any) -> Iterator[Any]:
@@ -93,7 +93,7 @@ def _items(value: Any) -> Iterator[Any]:
 
 
 def _copied(value: Any) -> Any:
-    if type(value) in PLAIN:
+    if type(value) in PLAIN_TYPES:
         return value
     if isinstance(value, dict):
         return {key: _copied(each) for key, each in value.items()}

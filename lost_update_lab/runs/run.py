@@ -17,7 +17,7 @@ from lost_update_lab.memo.recording import Event, Recorder, Recording
 from lost_update_lab.model.bounds import Bounds
 from lost_update_lab.model.errors import Broken
 from lost_update_lab.model.server import Server
-from lost_update_lab.model.workers import Halt, Standing, State, Task, Worker, halt
+from lost_update_lab.model.workers import Halt, Standing, State, Task, WorkerProcess, halt
 from lost_update_lab.runs.hang import Watchdog, out_of_time
 from lost_update_lab.runs.memory import Memory
 from lost_update_lab.schedule import decisions, faults, pending
@@ -38,7 +38,7 @@ class Run(World):
     recorder: Recorder | None
 
     def __init__(
-        self, workers: Sequence[Worker], servers: dict[str, Server], bounds: Bounds, choose: Chooser
+        self, workers: Sequence[WorkerProcess], servers: dict[str, Server], bounds: Bounds, choose: Chooser
     ) -> None:
         super().__init__(workers, servers, bounds, choose)
         self._over = threading.Lock()
@@ -159,6 +159,11 @@ class Run(World):
         """A thread is about to look at a clock. Before its first command, that is a decision of its own."""
         if task.due is None and not self.ending:
             self.live(task, self.arrives(task, Begins()).play(self, task))
+
+    def acknowledges(self, task: Task) -> None:
+        """A task's work is done, and its queue is not told yet: a worker that crashes here is delivered again."""
+        if not self.ending:
+            self.live(task, self.arrives(task, Begins("acknowledges")).play(self, task))
 
     def new_unheard(self, task: Task) -> Task:
         """What the client of this task has sent goes on without it: nobody hears more of it."""

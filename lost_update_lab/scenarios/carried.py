@@ -9,7 +9,7 @@ from inspect import unwrap
 from types import FunctionType, MethodType
 from typing import Any
 
-from lost_update_lab.runs.look import MEMORY, PLAIN, is_a_clients, is_mapping, memory_of
+from lost_update_lab.runs.look import MEMORY, PLAIN_TYPES, is_a_clients, is_mapping, memory_of
 from lost_update_lab.subject.scenario import Operation, Scenario
 
 #: how deep an object is inspected, and how many of its values
@@ -21,7 +21,7 @@ _ROWS = ("_meta", "__mapper__")
 def carried(scenario: Scenario) -> dict[str, str]:
     """`whose name of a value` → a text of what it holds now."""
     found: dict[str, str] = {}
-    for worker in scenario.workers:
+    for worker in scenario.callers:
         for operation in worker.operations:
             for name, value in values(operation):
                 for path, text in _inside(value, name, DEEPEST):
@@ -60,7 +60,7 @@ def _named(
 
 def _inside(value: Any, path: str, depth: int) -> Iterator[tuple[str, str]]:
     kind = type(value)  # isinstance() would ask a lazy object, which may ask the database
-    if kind in PLAIN:
+    if kind in PLAIN_TYPES:
         yield path, repr(value)[:200]
         return
     if issubclass(kind, MEMORY):

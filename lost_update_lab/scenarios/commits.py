@@ -7,47 +7,68 @@ with one that only looks the same, and its end is judged by the failure.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from lost_update_lab.gates.redis.questions import asking
+from lost_update_lab.runs.in_time import Aside, Unending, within
 from lost_update_lab.runs.place import Here, anywhere, attach, beside
-from lost_update_lab.servers.mariadb.memoised import Held
+from lost_update_lab.servers.mariadb.memoised import HeldInTables
 from lost_update_lab.servers.mariadb.server import MariaDBServer
 from lost_update_lab.servers.postgres.server import Look, PostgresServer
 from lost_update_lab.subject.operations import BROKEN
 from lost_update_lab.subject.scenario import Invariant, Mistake
 
+#: seconds for an invariant: fewer than a worker's command has (hang.NEWS_WITHIN), in which it may be asked
+ANSWERS_WITHIN = 15.0
 
-class Reader:
+
+class InvariantReader:
     """Asks the invariants in a thread of its own."""
 
     def __init__(self, always: Sequence[Invariant], leave: Callable[[], None]) -> None:
         self.always, self._leave = always, leave
-        self._thread = ThreadPoolExecutor(1, "lost-update-lab-reader")
-        self._thread.submit(int).result()  # it starts now, and not inside a schedule
+        self._thread = Aside()
+        self._unanswered: Mistake | None = None
 
     def broken(self) -> tuple[str, ...]:
         """The sentences of the invariants that do not hold now."""
         place = anywhere()
         there = Here(place.run, place.task, inside=1) if place else None
         with beside():  # waiting for its answer is no step
-            return self._thread.submit(self._ask, there).result()
+            return tuple(each.sentence for each in self.always if not self._holds(each, there))
 
-    def _ask(self, there: Here | None) -> tuple[str, ...]:
+    def _holds(self, invariant: Invariant, there: Here | None) -> bool:
+        if self._unanswered:  # it was raised in a worker's code, which may have caught it
+            raise self._unanswered
+        try:
+            return self._thread.within(ANSWERS_WITHIN, self._ask, invariant, there)
+        except Unending as unending:
+            self._unanswered = _unanswered(invariant.sentence, unending)
+            raise self._unanswered from None
+
+    def _ask(self, invariant: Invariant, there: Here | None) -> bool:
         attach(there)
         try:
-            return tuple(each.sentence for each in self.always if not holds(each))
+            return answer(invariant)
         finally:
             attach(None)
 
     def close(self) -> None:
-        self._thread.submit(self._leave).result()
-        self._thread.shutdown()
+        if not self._thread.lost:
+            self._thread.within(ANSWERS_WITHIN, self._leave)
+        self._thread.close()
 
 
 def holds(invariant: Invariant, *results: object) -> bool:
     """None, and any true value, passes; so does an assertion that does not fail. Raises Mistake."""
+    try:
+        return within(ANSWERS_WITHIN, answer, invariant, *results)
+    except Unending as unending:
+        raise _unanswered(invariant.sentence, unending) from None
+
+
+def answer(invariant: Invariant, *results: object) -> bool:
+    """The same, however long it takes."""
     try:
         with asking():
             found = invariant.holds(*results)
@@ -61,11 +82,18 @@ def holds(invariant: Invariant, *results: object) -> bool:
     return found is None or bool(found)
 
 
+def _unanswered(sentence: str, unending: Unending) -> Mistake:
+    return Mistake(
+        f"the invariant ({sentence}) has not answered after {ANSWERS_WITHIN:.0f} s: {unending}. Let it look at what is "
+        "committed, and wait for nobody"
+    )
+
+
 class ObservedPostgres(PostgresServer):
     """A PostgreSQL that has the reader ask at every commit."""
 
     makes_tables = False  # what is put back is what the setup has made
-    reader: Reader | None = None
+    reader: InvariantReader | None = None
     _broken = b""
 
     def __init__(self, *args: Any, **keywords: Any) -> None:
@@ -99,7 +127,7 @@ class ObservedPostgres(PostgresServer):
 class ObservedMariaDB(MariaDBServer):
     """The same on a MariaDB."""
 
-    reader: Reader | None = None
+    reader: InvariantReader | None = None
     _broken = b""
 
     def __init__(self, *args: Any, **keywords: Any) -> None:
@@ -111,7 +139,7 @@ class ObservedMariaDB(MariaDBServer):
         self._broken = b""
         super().begin(*args, **keywords)
 
-    def _look(self) -> Held:
+    def _look(self) -> HeldInTables:
         held = super()._look()
         if self.reader and not self._broken and BROKEN not in held.contents:
             if held.contents not in self._known:

@@ -9,12 +9,16 @@ from functools import update_wrapper, wraps
 from itertools import combinations_with_replacement
 from typing import Any, TypeVar
 
+from lost_update_lab.model.bounds import Fault
 from lost_update_lab.scenarios.isolation import level_of
 from lost_update_lab.scenarios.result import INCONCLUSIVE, KEPT, Result
 from lost_update_lab.subject.operations import BREACHES
-from lost_update_lab.subject.scenario import Mistake, Operation, Scenario, Worker, worker
+from lost_update_lab.subject.scenario import MOST_WORKERS, Mistake, Operation, Scenario, Worker, worker
 
 T = TypeVar("T")
+#: retry=: the worker's task is delivered again after a crash, to a new process
+REDELIVERED = "redelivered"
+MOST_REDELIVERED = MOST_WORKERS // 2
 #: gravest first
 GRAVITY = (*BREACHES, INCONCLUSIVE, KEPT)
 
@@ -92,6 +96,45 @@ def together(name: str, parts: Sequence[Result]) -> Result:
     )
 
 
+def repeated(scenario: Scenario, retry: Any) -> Scenario:
+    """The scenario with the retries of its operations' callers. Raises Mistake."""
+    given = retry if isinstance(retry, tuple) else (retry,)
+    errors = tuple(each for each in given if not is_redelivered(each))
+    if errors != (None,) and errors:
+        workers = [
+            replace(
+                each,
+                operations=tuple(
+                    retried(one, errors if len(errors) > 1 else errors[0]) for one in each.operations
+                ),
+            )
+            for each in scenario.workers
+        ]
+        scenario = replace(scenario, workers=tuple(workers))
+    return _redelivered(scenario) if is_redelivered(retry) else scenario
+
+
+def is_redelivered(retry: Any) -> bool:
+    """Is a task delivered again whose worker has crashed?"""
+    return any(
+        isinstance(each, str) and each == REDELIVERED
+        for each in (retry if isinstance(retry, tuple) else (retry,))
+    )
+
+
+def _redelivered(scenario: Scenario) -> Scenario:
+    """Each worker, and what its task queue does once that has crashed: another process does the same from the
+    beginning. Raises Mistake."""
+    if not scenario.faults or Fault.CRASH not in scenario.kinds:
+        raise Mistake(
+            f"retry={REDELIVERED!r} delivers a task again after a crash, and none may come: say crashes=1"
+        )
+    if len(scenario.workers) > MOST_REDELIVERED:
+        raise Mistake(f"retry={REDELIVERED!r} takes at most {MOST_REDELIVERED} workers: each comes twice")
+    again = tuple(replace(each, name=f"{each.name} again") for each in scenario.workers)
+    return replace(scenario, workers=(*scenario.workers, *again), redelivered=True)
+
+
 def retried(operation: Operation, retry: Any) -> Operation:
     """The operation with its caller's retries. `retry`: exceptions after which it is tried again, up to three times in
     all; or a function that takes the operation and returns it wrapped."""
@@ -101,7 +144,7 @@ def retried(operation: Operation, retry: Any) -> Operation:
     if not callable(retry):
         raise Mistake(
             f"retry= takes exceptions, or a function that wraps an operation, not {retry!r}. Write "
-            "retry=SerializationFailure, or retry=tenacity.retry(stop=stop_after_attempt(3))"
+            f"retry=SerializationFailure, retry={REDELIVERED!r}, or retry=tenacity.retry(stop=stop_after_attempt(3))"
         )
     wrapped = retry(operation.call)
     return replace(operation, call=update_wrapper(wrapped, operation.call))

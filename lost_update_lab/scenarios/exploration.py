@@ -23,10 +23,10 @@ from lost_update_lab.runs.look import IN_MEMORY
 from lost_update_lab.runs.memory import changed
 from lost_update_lab.scenarios.carried import carried
 from lost_update_lab.scenarios.clients import Twins
-from lost_update_lab.scenarios.commits import Reader
+from lost_update_lab.scenarios.commits import InvariantReader
 from lost_update_lab.scenarios.judging import Judge
 from lost_update_lab.scenarios.meanwhile import Meanwhile
-from lost_update_lab.scenarios.progress import Progress, Watched
+from lost_update_lab.scenarios.progress import SearchProgress, Watched
 from lost_update_lab.scenarios.schedule import Schedule, told
 from lost_update_lab.scenarios.serial import SerialOrders
 from lost_update_lab.schedule.schedule_id import Diverged, decode
@@ -81,6 +81,7 @@ class Opened:
             slack=round(of.slack * SECOND),
             budget=of.budget,
             aside=ASIDE,
+            redelivers=of.redelivered,
         )
 
     @contextmanager
@@ -97,7 +98,7 @@ class Opened:
         )
         with ExitStack() as stack:
             if self.scenario.always:
-                reader = Reader(self.scenario.always, self._leave)
+                reader = InvariantReader(self.scenario.always, self._leave)
                 stack.callback(reader.close)
             servers = list(self._servers(stack, reader))
             system.servers = {server.name: server for server in servers}
@@ -112,7 +113,7 @@ class Opened:
         for framework in self.frameworks:
             framework.leave(-1)
 
-    def _servers(self, stack: ExitStack, reader: Reader | None) -> Iterator[Server]:
+    def _servers(self, stack: ExitStack, reader: InvariantReader | None) -> Iterator[Server]:
         database = self.of.server(self.addresses, self.database, self.left_out, self.scenario.isolation)
         database.reader = reader
         stack.callback(database.close)
@@ -154,7 +155,7 @@ def search(
     opened: Opened,
     examine: Callable[[SerialOrders], None],
     replay: str = "",
-    progress: Callable[[Progress], None] | None = None,
+    progress: Callable[[SearchProgress], None] | None = None,
 ) -> Finding:
     """Run every schedule within the bounds, and find the smallest one that breaks something; or run just the schedule
     `replay`. `examine` gets the serial orders first, and what it raises ends everything. `progress` is told how far the
@@ -240,11 +241,11 @@ def volatile(serial: SerialOrders, known: Names) -> Names:
     """The columns, besides those that are `known`, that differ between two runs of the same order. Raises Mistake if
     more differs than columns."""
     system = serial.system
-    order = tuple(i for i, worker in enumerate(system.scenario.workers) for _ in worker.operations)
+    order = tuple(i for i, worker in enumerate(system.scenario.callers) for _ in worker.operations)
     held_at_first = carried(system.scenario)
     serial.run(order)  # clients connect, caches fill
     theirs = {
-        str(getattr(each.call, "__module__", "")) for w in system.scenario.workers for each in w.operations
+        str(getattr(each.call, "__module__", "")) for w in system.scenario.callers for each in w.operations
     }
     held_before = modules.state(first=theirs)
     meanwhile = Meanwhile(system.scenario, held_before)

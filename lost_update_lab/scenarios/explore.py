@@ -16,13 +16,13 @@ from lost_update_lab.invariants import TableInvariant
 from lost_update_lab.model.bounds import Fault
 from lost_update_lab.model.errors import ON_ONE_HOST, Broken
 from lost_update_lab.model.system import UNBROKEN
-from lost_update_lab.scenarios.comparisons import chosen, parts_of, retried, together
+from lost_update_lab.scenarios.comparisons import chosen, is_redelivered, parts_of, repeated, together
 from lost_update_lab.scenarios.control import Control, control
 from lost_update_lab.scenarios.exploration import Finding, Opened, search
 from lost_update_lab.scenarios.judging import BETWEEN, Judge
 from lost_update_lab.scenarios.mistakes import after_setup, examine, not_explored, remedy_of, set_up
 from lost_update_lab.scenarios.mutations import mutations
-from lost_update_lab.scenarios.progress import Progress, shown
+from lost_update_lab.scenarios.progress import SearchProgress, shown
 from lost_update_lab.scenarios.result import INCONCLUSIVE, KEPT, Result
 from lost_update_lab.scenarios.schedule import Schedule
 from lost_update_lab.snapshot.redis import RedisSnapshot
@@ -86,7 +86,7 @@ def explore(
     laws: dict[str, Any] = {"invariants": invariants_of(invariant), "always": invariants_of(always)}
     limits: dict[str, Any] = {"budget": budget, "slack": slack, "control": control, "mutate": mutate}
     limits |= {"refusals": tuple(refusals), **limits_of(faults, each_fault)}
-    made = tuple(workers) if pairs else workers_of(workers)
+    made = tuple(workers) if pairs else workers_of(workers, is_redelivered(retry))
     scenario = Scenario(name=name or _caller(), workers=made, setup=setup, **laws, **limits)
     how: dict[str, Any] = {"retry": retry, "disposable": disposable, "replay": replaying()}
     with shown() as progress:
@@ -112,18 +112,8 @@ def compare(
 ) -> Result:
     """Run each of these parts, one after another. `replay`: one schedule of one part. `how`: as for `run`."""
     asked, schedule = chosen(parts, replay)
-    found = [run(_repeated(each, retry), servers, replay=schedule, **how) for each in asked]
+    found = [run(repeated(each, retry), servers, replay=schedule, **how) for each in asked]
     return together(parts[0].name, found)
-
-
-def _repeated(scenario: Scenario, retry: Any) -> Scenario:
-    if retry is None:
-        return scenario
-    workers = [
-        replace(each, operations=tuple(retried(one, retry) for one in each.operations))
-        for each in scenario.workers
-    ]
-    return replace(scenario, workers=tuple(workers))
 
 
 def run(
@@ -136,11 +126,11 @@ def run(
     leave_as_found: bool = True,
     replay: str = "",
     again: str = "",
-    progress: Callable[[Progress], None] | None = None,
+    progress: Callable[[SearchProgress], None] | None = None,
 ) -> Result:
     """Explore a scenario on these servers, or `replay` one schedule of it. `again`: how a user sees it again.
     `progress` is told how far the search is."""
-    check_results(scenario.invariants, scenario.workers)
+    check_results(scenario.invariants, scenario.callers)
     with opened(scenario, servers, disposable, frameworks, patches, leave_as_found) as ready:
         try:
             finding = search(ready, partial(examine, ready), replay, progress)
@@ -179,7 +169,7 @@ def opened(
         stack.enter_context(_keys_as_found(servers))
         before = of.mark(connection), _keys(servers)
         if scenario.setup:
-            set_up(scenario.setup)
+            set_up(scenario.setup, scenario.budget)
             after_setup(of.left_open(connection), before == (of.mark(connection), _keys(servers)))
         tables: Tables = of.tables(servers)
         stack.callback(tables.close)
@@ -308,12 +298,22 @@ def _bounds(scenario: Scenario, searched: Any, seconds: float, replayed: bool) -
         if scenario.faults
         else "no fault"
     )
-    *others, last = [worker.name for worker in scenario.workers]
-    names = f"{', '.join(others)} and {last}" if others else f"the tasks of {last}"
+    names = _callers(scenario)
     if replayed:
         return f"one schedule of {names}, {faults} in it, replayed"
     how = "every order" if searched.exhausted else "not every order"
     return f"{how} of {names}, {faults} in each: {searched.schedules} schedules in {seconds:.1f} s"
+
+
+def _callers(scenario: Scenario) -> str:
+    *others, last = [worker.name for worker in scenario.callers]
+    if scenario.redelivered:
+        return (
+            f"{', '.join(others)} and {last}, each" * bool(others)
+            + last * (not others)
+            + " delivered again after a crash"
+        )
+    return f"{', '.join(others)} and {last}" if others else f"the tasks of {last}"
 
 
 def _hazards(scenario: Scenario, searched: Any) -> Iterator[tuple[str, str]]:

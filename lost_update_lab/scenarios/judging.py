@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from lost_update_lab.model.gaps import AN_HOUR, Lease
-from lost_update_lab.model.system import STALLED, UNBROKEN, Judgement
+from lost_update_lab.model.system import STALLED, UNBROKEN, Ending, Judgement
 from lost_update_lab.scenarios.commits import holds
 from lost_update_lab.scenarios.serial import Serial, SerialOrders, prefixes
-from lost_update_lab.subject.operations import REFUSED, VIOLATED, Observed
+from lost_update_lab.subject.operations import REFUSED, VIOLATED, FinishedSchedule
 from lost_update_lab.subject.outcome import NEW, NOW
 from lost_update_lab.subject.scenario import Scenario
 
@@ -35,7 +36,7 @@ class Judge:
         #: the serial orders with gaps that schedules were found equal to, in words
         self.with_gaps: dict[str, None] = {}
 
-    def __call__(self, observed: Observed) -> Judgement:
+    def __call__(self, observed: FinishedSchedule) -> Judgement:
         if found := [*observed.broken, *self._broken(observed)]:
             return Judgement(VIOLATED, tuple(found))
         if found := list(self._stalls(observed)):
@@ -44,13 +45,22 @@ class Judge:
             return Judgement(UNBROKEN)
         return self._serializable(observed)
 
-    def _broken(self, observed: Observed) -> Iterator[str]:
+    def _broken(self, observed: FinishedSchedule) -> Iterator[str]:
         for invariant in self.scenario.invariants:
-            results = observed.results[: invariant.results] if invariant.results else []
+            results = self._results(observed)[: invariant.results] if invariant.results else []
             if not holds(invariant, *results):
                 yield invariant.sentence
 
-    def _stalls(self, observed: Observed) -> Iterator[str]:
+    def _results(self, observed: FinishedSchedule) -> list[Any]:
+        """Those of the workers that begin by themselves; if one crashed, that of its second delivery."""
+        found, endings = observed.results, observed.endings
+        again = [self.scenario.again(index) for index in range(len(self.scenario.callers))]
+        return [
+            found[index if second is None or not endings[index].crashed else second]
+            for index, second in enumerate(again)
+        ]
+
+    def _stalls(self, observed: FinishedSchedule) -> Iterator[str]:
         names = self.scenario.names
         if observed.stuck:
             waiting = [names[each.worker] for each in observed.endings if each.waiting]
@@ -63,39 +73,58 @@ class Judge:
 
     # -- the default: some serial order -----------------------------------------------------------------------------
 
-    def _serializable(self, observed: Observed) -> Judgement:
-        """A worker that was cut off, or struck, has done each operation or not. What it was told does not count."""
+    def _serializable(self, observed: FinishedSchedule) -> Judgement:
+        """A worker that was cut off, or struck, has done each operation or not. What it was told does not count. If
+        that worker was delivered again, and has returned, each operation has happened, and once."""
         endings = observed.endings
-        whole = [i for i, e in enumerate(endings) if not (e.crashed or e.waiting or e.struck)]
-        if self._some(observed, whole, set(range(len(endings))) - set(whole)):
-            return Judgement(UNBROKEN)
+        callers = range(len(self.scenario.callers))
+        whole = [i for i in callers if _is_whole(endings[i])]
+        again = self._done_again(endings)
+        if self._some(observed, whole, self._cut(whole) - again):
+            return self._failed_again(endings) or Judgement(UNBROKEN)
         refused = {i for i in whole if self._says_no(endings[i].error)}
-        if refused and self._some(
-            observed, [i for i in whole if i not in refused], refused | self._cut(whole)
-        ):
-            return Judgement(UNBROKEN)
+        cut = self._cut(whole) - again
+        if refused and self._some(observed, [i for i in whole if i not in refused], refused | cut):
+            return self._failed_again(endings) or Judgement(UNBROKEN)
         failed = {i for i in whole if endings[i].error is not None}
-        if failed and self._some(observed, [i for i in whole if i not in failed], failed | self._cut(whole)):
-            names = self.scenario.names
-            told = [f"{names[endings[i].worker]} failed: {_shown(endings[i].error)}" for i in sorted(failed)]
-            return Judgement(REFUSED, (*told, "no serial order fails so; nothing else is wrong"))
+        if failed and self._some(observed, [i for i in whole if i not in failed], failed | cut):
+            return self._failed(endings[i] for i in sorted(failed))
         return Judgement(
             VIOLATED, (SERIALIZABLE, *self._not_so(observed, whole), *self._nearest(observed, whole))
         )
 
+    def _failed(self, endings: Iterable[Ending]) -> Judgement:
+        told = [f"{self.scenario.names[each.worker]} failed: {_shown(each.error)}" for each in endings]
+        return Judgement(REFUSED, (*told, "no serial order fails so; nothing else is wrong"))
+
+    def _seconds(self, endings: Sequence[Ending]) -> Iterator[tuple[int, Ending]]:
+        """The workers that crashed, and how their second deliveries ended, as far as no fault struck these."""
+        for index, first in enumerate(endings[: len(self.scenario.callers)]):
+            second = self.scenario.again(index)
+            if first.crashed and second is not None and _is_whole(endings[second]):
+                yield index, endings[second]
+
+    def _done_again(self, endings: Sequence[Ending]) -> set[int]:
+        return {index for index, second in self._seconds(endings) if second.error is None}
+
+    def _failed_again(self, endings: Sequence[Ending]) -> Judgement | None:
+        failed = [second for _, second in self._seconds(endings) if second.error is not None]
+        failed = [second for second in failed if not self._says_no(second.error)]
+        return self._failed(failed) if failed else None
+
     def _cut(self, whole: Sequence[int]) -> set[int]:
-        return set(range(len(self.scenario.workers))) - set(whole)
+        return set(range(len(self.scenario.callers))) - set(whole)
 
     def _says_no(self, error: BaseException | None) -> bool:
         return isinstance(error, self.scenario.refusals) if self.scenario.refusals else False
 
-    def _some(self, observed: Observed, whole: Sequence[int], free: set[int]) -> bool:
+    def _some(self, observed: FinishedSchedule, whole: Sequence[int], free: set[int]) -> bool:
         """Is there a serial order that left the same, and told the same to the workers in `whole`? Of the workers in
-        `free`, any number of operations may have happened."""
+        `free`, any number of operations may have happened; of the others, all."""
         assert self.serial
         operations = self.serial.operations
         for counts in prefixes(operations):
-            if any(counts[index] != operations[index] for index in whole if index not in free):
+            if any(counts[i] != operations[i] for i in range(len(operations)) if i not in free):
                 continue
             for serial in self.serial.of(counts):
                 if serial.fits(observed.gaps) and _same(observed, serial, whole):
@@ -104,13 +133,13 @@ class Judge:
                     return True
         return False
 
-    def _not_so(self, observed: Observed, whole: Sequence[int]) -> Iterator[str]:
+    def _not_so(self, observed: FinishedSchedule, whole: Sequence[int]) -> Iterator[str]:
         """Would it be right if leases had ended between the workers?"""
         assert self.serial
         if found := next((each for each in self.serial.all() if _same(observed, each, whole)), None):
             yield NOT_BETWEEN.format(self._in_words(found))
 
-    def _nearest(self, observed: Observed, whole: Sequence[int]) -> Iterator[str]:
+    def _nearest(self, observed: FinishedSchedule, whole: Sequence[int]) -> Iterator[str]:
         """How the outcome differs from the serial order that is most like it."""
         assert self.serial
         serials = [serial for serial in self.serial.all() if serial.fits(observed.gaps)]
@@ -145,7 +174,11 @@ class Judge:
         return ", then ".join(told)
 
 
-def _same(observed: Observed, serial: Serial, whole: Sequence[int]) -> bool:
+def _is_whole(ending: Ending) -> bool:
+    return not (ending.crashed or ending.waiting or ending.struck)
+
+
+def _same(observed: FinishedSchedule, serial: Serial, whole: Sequence[int]) -> bool:
     outcome = observed.outcome
     return outcome.left_the_same(serial.outcome) and outcome.answered_the_same(serial.outcome, whole)
 

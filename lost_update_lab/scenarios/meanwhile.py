@@ -45,7 +45,7 @@ class Meanwhile:
 
 def _carried(scenario: Scenario) -> Look:
     look = Look()
-    for worker in scenario.workers:
+    for worker in scenario.callers:
         for operation in worker.operations:
             for name, value in values(operation):
                 look.at_value(f"{worker.name}'s {name}", value)

@@ -17,6 +17,7 @@ from lost_update_lab.model.errors import (
     Elsewhere,
 )
 from lost_update_lab.model.system import Judgement
+from lost_update_lab.runs.in_time import Unending, within
 from lost_update_lab.scenarios.exploration import Opened
 from lost_update_lab.scenarios.serial import Serial, SerialOrders
 from lost_update_lab.scenarios.without_gate import instead
@@ -35,6 +36,9 @@ _REMEDIES = {
     "that has just begun, so make that anew for each call",
 }
 
+#: seconds for the setup, at least
+SETUP_WITHIN = 60.0
+
 
 def remedy_of(text: str) -> str:
     if text == GATE_IT:
@@ -48,12 +52,18 @@ def not_explored(error: Broken) -> Mistake:
     return Mistake(f"the operations cannot be explored: {error}{seen}. The remedy: {remedy_of(error.remedy)}")
 
 
-def set_up(setup: Callable[[], Any]) -> None:
-    """Raises Mistake if the setup fails."""
+def set_up(setup: Callable[[], Any], budget: float) -> None:
+    """Raises Mistake if the setup fails, or does not end."""
+    seconds = max(SETUP_WITHIN, budget)
     try:
-        setup()
+        within(seconds, setup)
     except Mistake:
         raise
+    except Unending as unending:
+        raise Mistake(
+            f"the setup has not ended after {seconds:.0f} s: {unending}. It has to commit what it does, and must not "
+            "wait for itself. Only if it ends, give it more time: budget=SECONDS"
+        ) from None
     except Exception as error:
         line = line_of(error)
         raise Mistake(

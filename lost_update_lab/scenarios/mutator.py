@@ -17,7 +17,7 @@ from lost_update_lab.adapters import psycopg as driver
 from lost_update_lab.gates.patch import Patches
 from lost_update_lab.runs.place import here
 from lost_update_lab.scenarios import protection
-from lost_update_lab.scenarios.protection import NOTHING, releases, without, without_level
+from lost_update_lab.scenarios.protection import ASK_NOTHING, releases, without, without_level
 from lost_update_lab.scenarios.result import Mutation
 from lost_update_lab.telling.lines import own_line
 from lost_update_lab.telling.narrative import shortened
@@ -83,7 +83,7 @@ class Mutator:
                 return text
             if without_level(text) != text and self._is(LEVEL, text.decode()):
                 return without_level(text)
-            return NOTHING.encode() if self._is(ATOMIC, "BEGIN") else text
+            return ASK_NOTHING.encode() if self._is(ATOMIC, "BEGIN") else text
 
         patches.method(cursor_of, "execute", executed)
         patches.method(connection_of, driver.BEGIN, begun)
@@ -193,7 +193,7 @@ def _changes(text: str, params: Any, on_mariadb: bool) -> Iterator[tuple[str, Ca
     if {protection.ROWS, protection.SHARED} & set(taken):
         yield LATER, lambda run, cursor: _locked_later(run, cursor, plain, text)
     if _BEGIN.match(text):
-        yield ATOMIC, lambda run, cursor: run(cursor, NOTHING, None)
+        yield ATOMIC, lambda run, cursor: run(cursor, ASK_NOTHING, None)
     if (found := _ORDER.search(text)) and "%s" not in found[0]:
         yield ORDER, lambda run, cursor: run(cursor, _ORDER.sub("", text))
     if (match := _CHANGED.match(text)) and isinstance(params, list | tuple | None):

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from lost_update_lab.adapters import pymysql as driver
+from lost_update_lab.model.errors import Broken
 from lost_update_lab.scenarios.commits import ObservedMariaDB
 from lost_update_lab.scenarios.constraints import Constraint, of_mariadb
 from lost_update_lab.scenarios.isolation import level_of
@@ -23,6 +24,11 @@ _OPEN = """
 SELECT COALESCE(trx_query, 'a write'), id FROM information_schema.innodb_trx
 JOIN information_schema.processlist ON id = trx_mysql_thread_id
 WHERE trx_rows_modified > 0 AND db = DATABASE() AND id <> CONNECTION_ID()
+"""
+#: sessions that are inside of a transaction
+_OTHERS = """
+SELECT id FROM information_schema.innodb_trx JOIN information_schema.processlist ON id = trx_mysql_thread_id
+WHERE db = DATABASE() AND id <> CONNECTION_ID()
 """
 #: ready-made invariants quote names as SQL does (invariants.py)
 _ANSI = "SET SESSION sql_mode = CONCAT(@@sql_mode, ',ANSI_QUOTES')"
@@ -55,7 +61,13 @@ def left_as_found(servers: Servers) -> Iterator[None]:
         try:
             yield
         finally:
-            before.restore_all()
+            try:
+                before.restore_all()
+            except Broken:
+                for (session,) in _asked(ours, _OTHERS):
+                    if session != held.thread_id():
+                        _asked(ours, f"KILL {session}")
+                before.restore_all()
             before.drop()
 
 

@@ -8,18 +8,23 @@ from typing import Any
 
 import psycopg
 
+from lost_update_lab.model.errors import ENDS_ITS_TRANSACTION, Broken
 from lost_update_lab.scenarios.commits import ObservedPostgres
 from lost_update_lab.scenarios.constraints import Constraint, of_postgres
 from lost_update_lab.scenarios.isolation import level_of
-from lost_update_lab.snapshot.catalogue import Table
+from lost_update_lab.snapshot.catalogue import OWN, Table
 from lost_update_lab.snapshot.functions import Names
-from lost_update_lab.snapshot.postgres import CannotBeRestored, PostgresSnapshot
+from lost_update_lab.snapshot.postgres import TABLE_IS_LOCKED, CannotBeRestored, PostgresSnapshot
 from lost_update_lab.subject.scenario import Mistake
 from lost_update_lab.subject.servers import Servers, prepared
 
 _OPEN = """
 SELECT left(query, 60), pg_terminate_backend(pid, 1000) FROM pg_stat_activity
 WHERE datname = current_database() AND state LIKE 'idle in transaction%' AND backend_xid IS NOT NULL
+"""
+_END_ALL = """
+SELECT pg_terminate_backend(pid, 1000) FROM pg_stat_activity WHERE datname = current_database()
+AND xact_start IS NOT NULL AND backend_type = 'client backend' AND pid <> pg_backend_pid()
 """
 _MARK = "SELECT pg_current_xact_id_if_assigned(), pg_snapshot_xmax(pg_current_snapshot())"
 
@@ -37,22 +42,38 @@ def mark(connection: psycopg.Connection[Any]) -> object:
 
 @contextmanager
 def left_as_found(servers: Servers) -> Iterator[None]:
-    """At the end, new tables are dropped, and the others hold what they held before."""
-    before = PostgresSnapshot(psycopg.connect(servers.database, autocommit=True), "explorer_before")
+    """At the end, new tables are dropped, and the others hold what they held before, whatever is still under way."""
+    before = _snapshot(servers, "explorer_before")
     try:
         yield
     finally:
-        before.drop_newer()
-        before.restore_all()
+        try:
+            _as_before(before)
+        except (Broken, psycopg.errors.LockNotAvailable):
+            before.connection.execute(_END_ALL)
+            _as_before(before)
         before.close()
+
+
+def _as_before(before: PostgresSnapshot) -> None:
+    before.drop_newer()
+    before.restore_all()
 
 
 def tables(servers: Servers) -> PostgresSnapshot:
     """The database after the setup. Raises Mistake."""
     try:
-        return PostgresSnapshot(psycopg.connect(servers.database, autocommit=True))
+        return _snapshot(servers, OWN[1])
     except CannotBeRestored as error:
         raise Mistake(str(error)) from None
+
+
+def _snapshot(servers: Servers, schema: str) -> PostgresSnapshot:
+    connection = psycopg.connect(servers.database, autocommit=True)
+    try:
+        return PostgresSnapshot(connection, schema)
+    except psycopg.errors.LockNotAvailable:
+        raise Mistake(f"{TABLE_IS_LOCKED}. The remedy: {ENDS_ITS_TRANSACTION}") from None
 
 
 @contextmanager

@@ -24,7 +24,7 @@ CLEAR = "\r\x1b[2K"
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class SearchProgress:
     """`share`: the part of the search that is done by this estimate, 0 to 1. `seconds`: since it began."""
 
     name: str
@@ -43,7 +43,7 @@ class Watched(Search):
 
     name = ""
     #: called every so often
-    tell: Callable[[Progress], None]
+    tell: Callable[[SearchProgress], None]
     begun = told = 0.0
     #: the number of decisions on the present path that are fixed
     root = 0
@@ -52,7 +52,7 @@ class Watched(Search):
     paths = counted_before = 0
 
     @classmethod
-    def of(cls, harness: Any, name: str, tell: Callable[[Progress], None]) -> Watched:
+    def of(cls, harness: Any, name: str, tell: Callable[[SearchProgress], None]) -> Watched:
         made = cls(harness)
         made.name, made.tell, made.begun, made.root_path = name, tell, time.monotonic(), made.path
         return made
@@ -64,7 +64,7 @@ class Watched(Search):
             self.paths, self.counted_before = self.paths + 1, self.result.schedules
         if (now := time.monotonic()) - self.told >= EVERY:
             self.told = now
-            self.tell(Progress(self.name, self.result.schedules, self.share(), now - self.begun))
+            self.tell(SearchProgress(self.name, self.result.schedules, self.share(), now - self.begun))
         return found
 
     def share(self) -> float:
@@ -87,14 +87,14 @@ def share_of(path: list[tuple[int, int]]) -> float:
 
 
 @contextmanager
-def shown(stream: TextIO | None = None) -> Iterator[Callable[[Progress], None] | None]:
+def shown(stream: TextIO | None = None) -> Iterator[Callable[[SearchProgress], None] | None]:
     """Writes progress over itself on a terminal, and leaves nothing behind. None: this is not a terminal."""
     out = stream or sys.stderr
     if not out.isatty():
         yield None
         return
 
-    def tell(progress: Progress) -> None:
+    def tell(progress: SearchProgress) -> None:
         out.write(f"{CLEAR}{progress}")
         out.flush()
 

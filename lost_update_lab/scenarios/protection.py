@@ -25,7 +25,7 @@ _ISOLATION = re.compile(
 )
 _LEVEL = re.compile(rb"\s+ISOLATION\s+LEVEL\s+(?:SERIALIZABLE|REPEATABLE\s+READ)", re.IGNORECASE)
 #: sent in place of a command that does nothing else
-NOTHING = "SELECT 1"
+ASK_NOTHING = "SELECT 1"
 #: what each is called
 ROWS, SHARED, NAMED, ADVISORY, TABLE, ISOLATION = (
     "FOR UPDATE",
@@ -42,9 +42,9 @@ def without(text: str, on_mariadb: bool = False) -> tuple[str, tuple[str, ...]]:
     what was taken out. Placeholders stay where they are."""
     taken = []
     if _TABLE.match(text):
-        return NOTHING, (TABLE,)
+        return ASK_NOTHING, (TABLE,)
     if (found := _ISOLATION.match(text)) and (not on_mariadb or found["level"].upper() == "SERIALIZABLE"):
-        return NOTHING, (ISOLATION,)
+        return ASK_NOTHING, (ISOLATION,)
     for name, pattern, instead in (
         (ROWS, _ROWS, ""),
         (SHARED, _SHARED, ""),

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
-from lost_update_lab.scenarios.comparisons import parts_of
+from lost_update_lab.scenarios.comparisons import is_redelivered, parts_of
 from lost_update_lab.scenarios.exploration import Gone
 from lost_update_lab.scenarios.explore import compare, replaying
 from lost_update_lab.scenarios.progress import shown
@@ -119,7 +119,9 @@ class Race:
         }
         scenario = Scenario(
             name=self.name,
-            workers=tuple(self._workers.values()) if pairs else workers_of(self._workers.values()),
+            workers=tuple(self._workers.values())
+            if pairs
+            else workers_of(self._workers.values(), is_redelivered(retry)),
             setup=self._setup,
             invariants=tuple(self._invariants),
             always=tuple(self._always),

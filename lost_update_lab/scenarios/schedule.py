@@ -16,7 +16,7 @@ from lost_update_lab.schedule.schedule_id import encode, exactly
 from lost_update_lab.schedule.world import World
 from lost_update_lab.snapshot.catalogue import Table
 from lost_update_lab.subject.operations import BREACHES, VIOLATED, Operations
-from lost_update_lab.telling.lines import Line, own_line
+from lost_update_lab.telling.lines import SourceLine, own_line
 from lost_update_lab.telling.narrative import shortened
 
 #: id → the verdict that it stands for
@@ -73,7 +73,7 @@ class StepRecorder:
     def __init__(self, harness: Harness, system: Operations) -> None:
         self.harness, self.system = harness, system
         self.of: World | None = None
-        self.lines: list[Line | None] = []
+        self.lines: list[SourceLine | None] = []
         self.changes: list[tuple[str, ...]] = []
         self.written: list[frozenset[str]] = []
         self._versions: dict[str, str] = {}
@@ -202,7 +202,7 @@ def _several(steps: Sequence[Step]) -> frozenset[str]:
 
 def _move(
     step: Step,
-    line: Line | None,
+    line: SourceLine | None,
     changes: tuple[str, ...],
     names: Mapping[str, str],
     several: Collection[str],

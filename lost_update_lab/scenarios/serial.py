@@ -25,7 +25,7 @@ from lost_update_lab.model.workers import State, Task
 from lost_update_lab.runs.run import Run
 from lost_update_lab.schedule import virtual_clock
 from lost_update_lab.schedule.world import World
-from lost_update_lab.subject.operations import Observed, Operations
+from lost_update_lab.subject.operations import FinishedSchedule, Operations
 from lost_update_lab.subject.outcome import Outcome
 
 #: the most orders of operations that are run
@@ -40,7 +40,7 @@ class Serial:
     with those workers of the order that came before."""
 
     order: tuple[int, ...]
-    observed: Observed
+    observed: FinishedSchedule
     #: the judge's verdict, if it can be given already
     judgement: Judgement
     steps: tuple[Step, ...] = ()
@@ -108,7 +108,7 @@ class InOrder:
             for _ in range(done):
                 if index in left:
                     left.remove(index)
-        whole = len(self.order) == sum(len(each.operations) for each in self.system.scenario.workers)
+        whole = len(self.order) == sum(len(each.operations) for each in self.system.scenario.callers)
         left = [index for index in left if not run.workers[index].finished]
         if not left and not whole:
             run.stuck = True
@@ -176,7 +176,7 @@ class SerialOrders:
 
     def __init__(self, harness: Harness, system: Operations) -> None:
         self.harness, self.system = harness, system
-        self.operations = [len(each.operations) for each in system.scenario.workers]
+        self.operations = [len(each.operations) for each in system.scenario.callers]
         self._known: dict[tuple[int, ...], list[Serial]] = {}
         #: those in which leases existed when a worker began
         self._may_wait: dict[tuple[int, ...], None] = {}

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from lost_update_lab.model.bounds import Fault
 from lost_update_lab.model.commands import GOES_ON, HEARS, HEARS_LATER
 from lost_update_lab.model.transitions import Kind, Transition
-from lost_update_lab.model.workers import State, Task, Worker
+from lost_update_lab.model.workers import State, Task, WorkerProcess
 from lost_update_lab.schedule import faults, virtual_clock
 from lost_update_lab.schedule.world import World
 
@@ -85,7 +85,7 @@ def workers_to_pause(world: World, until: int) -> list[str]:
     """The workers that must be paused so that time can move on, at first to `until`. Their own timers are paused with
     them, so the next timer may be later, and other workers too late for it. Empty if no timer is left then: no
     time would pass."""
-    still: list[Worker] = []
+    still: list[WorkerProcess] = []
     try:
         at: int | None = until
         while at is not None and (names := late(world, at)):
@@ -99,7 +99,7 @@ def workers_to_pause(world: World, until: int) -> list[str]:
             worker.paused = False
 
 
-def may_resume(world: World, worker: Worker, nothing_else: bool) -> bool:
+def may_resume(world: World, worker: WorkerProcess, nothing_else: bool) -> bool:
     """A pause in which nothing happened is no pause. So it may end once others have changed something; or once time has
     passed and another worker is about to do something else than its polls (a read changes nothing, and yet matters).
     It is offered once at each time: a worker that goes on then may act before, between and after what the others do
@@ -128,7 +128,7 @@ def _between_attempts(world: World) -> bool:
     return bool(made) and min(made) >= FEW_ATTEMPTS and all(count & (count - 1) for count in made)
 
 
-def _offered_at(worker: Worker) -> int:
+def _offered_at(worker: WorkerProcess) -> int:
     return worker.offered[1] if worker.offered else 0
 
 

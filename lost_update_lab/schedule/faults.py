@@ -8,7 +8,7 @@ from lost_update_lab.model.bounds import SECOND, Fault
 from lost_update_lab.model.commands import Op
 from lost_update_lab.model.errors import Unknown
 from lost_update_lab.model.transitions import Kind, Transition
-from lost_update_lab.model.workers import State, Task, Worker
+from lost_update_lab.model.workers import State, Task, WorkerProcess
 from lost_update_lab.schedule.world import World
 
 _FAULTS = {kind: Fault(kind.value) for kind in Kind if kind.value in set(Fault)} | {Kind.LAG: Fault.FAILOVER}
@@ -92,7 +92,7 @@ def _possible(world: World, steppers: Sequence[Task]) -> Iterator[tuple[Transiti
             yield Transition(Kind.CLOCK_JUMP, worker.name, -1), any(task.fresh for task in asleep)
 
 
-def _seen_by_others(world: World, worker: Worker) -> bool:
+def _seen_by_others(world: World, worker: WorkerProcess) -> bool:
     """Would others see at once that the worker's sessions end? Do they hold a lock, or a place in a queue?"""
     if any(task.state is State.BLOCKED for task in worker.tasks):
         return True
@@ -159,12 +159,12 @@ def _clock_jump(world: World, transition: Transition) -> None:
     world.record(worker.name, worker.name, transition.kind.value, f"its clock jumps {way} by {seconds}", "")
 
 
-def _pause(world: World, worker: Worker) -> None:
+def _pause(world: World, worker: WorkerProcess) -> None:
     worker.paused, worker.offered = True, (world.shared(), world.now)
     world.record(worker.name, worker.name, "pause", "stands still", "")
 
 
-def _crash(world: World, worker: Worker) -> None:
+def _crash(world: World, worker: WorkerProcess) -> None:
     worker.crashed = True
     for task in (gone := [task for task in worker.tasks if not task.unheard]):
         task.unheard = _goes_on(world, task)
@@ -172,6 +172,9 @@ def _crash(world: World, worker: Worker) -> None:
             _dies(world, task)
     world.record(worker.name, worker.name, "crash", "crashes", "")
     _end_sessions(world, gone)
+    for other in world.workers:
+        if other.dormant and world.bounds.stands_for(other.index) == worker.index:
+            other.dormant, other.main.state = False, State.RUN
 
 
 def _goes_on(world: World, task: Task) -> bool:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from lost_update_lab.model.chance import Attempt, Drawn
+from lost_update_lab.model.chance import Drawn, Try
 from lost_update_lab.model.workers import Task
 from lost_update_lab.schedule.world import World
 
@@ -72,7 +72,7 @@ def again(world: World, task: Task) -> bool:
     return found
 
 
-def _names(attempt: Attempt, texts: Iterable[bytes]) -> bool:
+def _names(attempt: Try, texts: Iterable[bytes]) -> bool:
     """Do the texts contain any of its names?"""
     return any(form in text for text in texts for drawn in attempt.drawn for form in drawn)
 

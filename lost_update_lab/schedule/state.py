@@ -17,7 +17,7 @@ from lost_update_lab.model.bounds import Fault
 from lost_update_lab.model.digest import digest
 from lost_update_lab.model.gaps import Gap
 from lost_update_lab.model.server import Server
-from lost_update_lab.model.workers import State, Task, Worker
+from lost_update_lab.model.workers import State, Task, WorkerProcess
 from lost_update_lab.schedule import virtual_clock
 from lost_update_lab.schedule.world import World
 
@@ -99,7 +99,7 @@ def shape(world: World) -> bytes:
     return digest(repr((sorted(world.spent), servers, workers, waiting, order, clock)).encode())
 
 
-def _worker(world: World, worker: Worker, time: Any, now: int | None) -> tuple[Any, ...]:
+def _worker(world: World, worker: WorkerProcess, time: Any, now: int | None) -> tuple[Any, ...]:
     tasks = [_task(world, task, time, now) for task in worker.tasks]
     offered = worker.offered and (worker.offered[0], worker.offered[1] == world.now)
     told = worker.attempt.told
@@ -109,7 +109,7 @@ def _worker(world: World, worker: Worker, time: Any, now: int | None) -> tuple[A
     return worker.paused, offered, worker.offset, worker.cuts, told, order, changed, outcome, tasks
 
 
-def _outcome(world: World, worker: Worker) -> tuple[Any, ...]:
+def _outcome(world: World, worker: WorkerProcess) -> tuple[Any, ...]:
     """What is left of a worker that has ended, however it ended: what is judged, and what stands in others' way."""
     if not worker.finished or worker.crashed:
         return worker.crashed, worker.struck

@@ -8,7 +8,7 @@ from lost_update_lab.model.bounds import Fault
 from lost_update_lab.model.digest import digest
 from lost_update_lab.model.errors import NotTheSame
 from lost_update_lab.model.gaps import AN_HOUR, Gap, Lease
-from lost_update_lab.model.workers import State, Task, Worker
+from lost_update_lab.model.workers import State, Task, WorkerProcess
 from lost_update_lab.schedule.world import World
 
 #: a thread that did the same this often, for as long as the patience, has no memory
@@ -46,7 +46,7 @@ def _asks_to_cancel(world: World, task: Task) -> bool:
     return bool(task.op and task.op.server and world.servers[task.op.server].cancels)
 
 
-def held_back(world: World, poller: Worker) -> bool:
+def held_back(world: World, poller: WorkerProcess) -> bool:
     """Does time stand (nearly) still because another worker is due? Polls count within that slack."""
     return any(t.worker is not poller and t.due is not None for t in due_to_act(world))
 
@@ -90,7 +90,7 @@ def _of_a_loop(task: Task) -> bool:
     return task.loop is not None and task.state is State.WAIT
 
 
-def is_over(world: World, worker: Worker) -> bool:
+def is_over(world: World, worker: WorkerProcess) -> bool:
     """Will a timer of its event loop be over as soon as it goes on?"""
     return any(_of_a_loop(t) and t.until is not None and t.until <= world.now for t in worker.tasks)
 
@@ -269,7 +269,7 @@ def meets_news(world: World, task: Task) -> None:
     task.vain_since, task.dozed = None, False
 
 
-def is_outside(worker: Worker) -> bool:
+def is_outside(worker: WorkerProcess) -> bool:
     """Has it ended, or not begun, or does it poll in vain?"""
     main = worker.main
     if worker.finished or main.due is None or main.vain_since is not None:

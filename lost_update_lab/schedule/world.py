@@ -18,7 +18,7 @@ from lost_update_lab.model.gaps import Gap, Lease
 from lost_update_lab.model.server import Server
 from lost_update_lab.model.system import Ending
 from lost_update_lab.model.transitions import Transition
-from lost_update_lab.model.workers import State, Task, Worker
+from lost_update_lab.model.workers import State, Task, WorkerProcess
 
 
 class Listener(Protocol):
@@ -39,7 +39,7 @@ class Places(Protocol):
 class World:
     """The state of one schedule. Times are in µs of virtual time."""
 
-    workers: Sequence[Worker]
+    workers: Sequence[WorkerProcess]
     servers: dict[str, Server]
     bounds: Bounds
     choose: Chooser
@@ -129,17 +129,17 @@ class World:
         """The names of all tasks."""
         return self._named
 
-    def worker(self, name: str) -> Worker:
+    def worker(self, name: str) -> WorkerProcess:
         return next(worker for worker in self.workers if worker.name == name)
 
-    def new_thread(self, worker: Worker, kind: str = "") -> Task:
+    def new_thread(self, worker: WorkerProcess, kind: str = "") -> Task:
         """`kind`: a letter before its number; "": a thread."""
         task = Task(f"{worker.name}.{kind}{len(worker.tasks)}", worker, main=False, due=self.now, shown=True)
         worker.tasks.append(task)
         self.know_tasks()
         return task
 
-    def key(self, worker: Worker, name: tuple[str, int, int]) -> object:
+    def key(self, worker: WorkerProcess, name: tuple[str, int, int]) -> object:
         """The object that a recorded name stands for in this run."""
         if name[0] == "task":
             return worker.tasks[name[1]]

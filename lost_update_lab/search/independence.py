@@ -17,7 +17,7 @@ from typing import NamedTuple
 from lost_update_lab.model.digest import digest
 from lost_update_lab.model.disk import FILES
 from lost_update_lab.model.transitions import STEPS, Kind, Transition
-from lost_update_lab.model.workers import State, Task, Worker
+from lost_update_lab.model.workers import State, Task, WorkerProcess
 from lost_update_lab.schedule import faults, virtual_clock
 from lost_update_lab.schedule.state import Moment
 from lost_update_lab.schedule.world import World
@@ -93,7 +93,7 @@ def _sleeps_through_polls(task: Task) -> bool:
     return task.vain_since is not None and task.state is State.WAIT
 
 
-def _seen_of(world: World, other: Worker) -> tuple[bool, bool, bool]:
+def _seen_of(world: World, other: WorkerProcess) -> tuple[bool, bool, bool]:
     """The part of another worker that a step can depend on, or touch: is it due, is it outside, may it have missed the
     step?"""
     due = any(t.state is State.READY and t.due is not None and not other.paused for t in other.tasks)

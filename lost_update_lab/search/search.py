@@ -98,6 +98,7 @@ class Search(Choosing):
             self._one()
             while self._backtrack():
                 self._one()
+            self.harness.settled()
             result.exhausted, result.settled = not self.fault_order.left, True
             result.decided = self.fault_order.decided()
         except Broken as error:

@@ -13,7 +13,7 @@ from lost_update_lab.model.memoised_server import Who
 from lost_update_lab.servers.deadlines import Deadlines, Ends
 
 
-class Clock:
+class ServerClock:
     """`decides`: some command asks for it (clock_words.py). If none does, nothing is noted. Times are in µs."""
 
     def __init__(self, decides: bool) -> None:
@@ -81,8 +81,8 @@ class Clock:
             return b""
         return repr((self.ahead, sorted(self._began.items()), sorted(self._sent.items()))).encode()
 
-    def copy(self) -> Clock:
-        twin = Clock(self.decides)
+    def copy(self) -> ServerClock:
+        twin = ServerClock(self.decides)
         vars(twin).update(vars(self))
         twin._deadlines = self._deadlines.copy()
         return twin

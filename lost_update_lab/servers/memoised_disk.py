@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from lost_update_lab.model.commands import Op
-from lost_update_lab.model.disk import FILES, Held
+from lost_update_lab.model.disk import FILES, HeldOnDisk
 from lost_update_lab.model.memoised_server import MemoisedServer
 
 
@@ -19,11 +19,11 @@ class MemoisedDisk(MemoisedServer):
 
     name, loses_replies = FILES, False
 
-    def __init__(self, held: Held, processes: bool) -> None:
+    def __init__(self, held: HeldOnDisk, processes: bool) -> None:
         super().__init__(held.contents(), {})
         self.held, self.processes = held, processes
 
-    def becomes(self, held: Held) -> None:
+    def becomes(self, held: HeldOnDisk) -> None:
         self.held, self.seen = held, held.contents()
         self.touched()
 

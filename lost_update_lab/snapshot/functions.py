@@ -13,7 +13,7 @@ from psycopg import sql
 
 from lost_update_lab.snapshot import large, written
 from lost_update_lab.snapshot.catalogue import Sequence, Table
-from lost_update_lab.snapshot.large import LARGE
+from lost_update_lab.snapshot.large import LARGE_FROM
 
 #: (table, column)
 Names = Collection[tuple[str, str]]
@@ -45,7 +45,7 @@ _MOVED = sql.SQL("WHEN {} THEN (SELECT is_called OR last_value <> last FROM {})"
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class KeptTable:
     """A table, its number from 1, the table that keeps its opening rows, and the sum of these. `since`: large.py."""
 
     number: int
@@ -56,7 +56,7 @@ class Kept:
 
     @property
     def is_large(self) -> bool:
-        return bool(self.table.key) and int(self.opening.partition("/")[2]) >= LARGE
+        return bool(self.table.key) and int(self.opening.partition("/")[2]) >= LARGE_FROM
 
     def fields(self, left_out: Names = ()) -> dict[str, sql.Composable]:
         table, columns = self.table, columns_of(self.table, left_out)
@@ -86,14 +86,14 @@ def sum_of(table: Table, where: sql.Identifier, left_out: Names = ()) -> sql.Com
     return _SUM.format(_HASH.format(columns_of(table, left_out)), where)
 
 
-def looking(name: sql.Identifier, tables: Iterable[Kept], left_out: Names = ()) -> sql.Composed:
+def looking(name: sql.Identifier, tables: Iterable[KeptTable], left_out: Names = ()) -> sql.Composed:
     """The function (written) → "number:sum," of each table that differs from its opening state. `opening` of each table
     is its sum without the columns that are left out."""
     parts = [(large.LOOK if each.is_large else _LOOK).format(**each.fields(left_out)) for each in tables]
     return _function(name, "lab_written bool[]", "", parts, "STABLE")
 
 
-def restoring(schema: str, tables: Iterable[Kept], sequences: Collection[Sequence]) -> sql.Composed:
+def restoring(schema: str, tables: Iterable[KeptTable], sequences: Collection[Sequence]) -> sql.Composed:
     """The function (every) → the title of a table that differed and was not written; "": there is none. It restores the
     tables that were written, or compares and restores every table, and sets each sequence back to its number."""
     parts: list[sql.Composable] = []

@@ -11,7 +11,7 @@ from __future__ import annotations
 from psycopg import sql
 
 #: rows, from which on a table is large
-LARGE = 1000
+LARGE_FROM = 1000
 #: of a function in the server
 DECLARED = "lab_rows bigint; lab_new tid[]; lab_more numeric; lab_gone tid[]; lab_less numeric; "
 #: the rows that are younger, and then the opening rows that are gone

@@ -12,7 +12,8 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lost_update_lab.snapshot.postgres import CannotBeRestored
+from lost_update_lab.model.errors import ENDS_ITS_TRANSACTION, Broken
+from lost_update_lab.snapshot.postgres import TABLE_IS_LOCKED, CannotBeRestored
 
 #: the databases that keep an opening state, and what was there before a scenario; followed by the name of the user's
 OPENING, BEFORE = "explorer_opening", "explorer_before"
@@ -22,6 +23,7 @@ _LONGEST = 64
 HELD_FOR = 200
 #: s; a session that still uses a table would keep it from being emptied for a day, MariaDB's own time-out
 PATIENCE = 60
+_LOCK_WAIT_TIMEOUT = 1205
 
 _TABLES = """
 SELECT table_name, auto_increment IS NOT NULL FROM information_schema.tables
@@ -51,7 +53,7 @@ Rows = Mapping[str, tuple[tuple[Any, ...], ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class MariadbTable:
     """`numbers`: an insert draws a number from a counter; `sequences`: those that a DEFAULT asks."""
 
     name: str
@@ -118,18 +120,27 @@ class MariaDBSnapshot:
         for name in self.sequences.keys() & set(written):
             self.run(f"ALTER SEQUENCE `{name}` RESTART WITH {self.sequences[name]}")
         for name in self.tables.keys() & set(written):
-            self.run(f"TRUNCATE `{name}`")
+            self._change(f"TRUNCATE `{name}`")
             if name in self._filled:
                 columns = ", ".join(f"`{each}`" for each in self.tables[name].stored)
                 self.run(
                     f"INSERT INTO `{name}` ({columns}) SELECT {columns} FROM `{self._kept}`.`{name}`"  # noqa: S608
                 )
 
+    def _change(self, statement: str) -> None:
+        """Raises Broken: a session of nobody's is inside of a transaction that has used the table."""
+        try:
+            self.run(statement)
+        except Exception as error:
+            if error.args[:1] == (_LOCK_WAIT_TIMEOUT,):
+                raise Broken(TABLE_IS_LOCKED, ENDS_ITS_TRANSACTION) from None
+            raise
+
     def restore_all(self) -> None:
         """Drop the tables and sequences that were created since, and restore the others, as far as they exist."""
         there = {name for (name,) in self.run(_NAMES)}
         for name in there - {*self.tables, *self.sequences}:
-            self.run(f"DROP TABLE `{name}`")  # of a sequence, too
+            self._change(f"DROP TABLE `{name}`")  # of a sequence, too
         self.restore(there & {*self.tables, *self.sequences})
 
     def drop(self) -> None:
@@ -138,13 +149,13 @@ class MariaDBSnapshot:
         self.run(f"DROP DATABASE IF EXISTS `{self._kept}`")
 
 
-def _select(table: Table) -> str:
+def _select(table: MariadbTable) -> str:
     columns = ", ".join(f"`{each}`" for each in table.columns)
     order = ", ".join(f"`{each}`" for each in table.key) or columns
     return f"SELECT {columns} FROM `{table.name}` ORDER BY {order}"  # noqa: S608  (names of its own)
 
 
-def _look(run: Run, sequences: Collection[str]) -> list[Table]:
+def _look(run: Run, sequences: Collection[str]) -> list[MariadbTable]:
     columns = run(_COLUMNS)
 
     def asked(table: str) -> tuple[str, ...]:
@@ -152,7 +163,7 @@ def _look(run: Run, sequences: Collection[str]) -> list[Table]:
         return tuple(name for name in sequences if any(f"`{name.lower()}`" in each for each in defaults))
 
     return [
-        Table(
+        MariadbTable(
             name,
             tuple(column for of, column, *_ in columns if of == name),
             tuple(column for of, column, key, *_ in columns if of == name and key),

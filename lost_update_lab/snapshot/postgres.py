@@ -16,14 +16,17 @@ from typing import Any
 
 import psycopg
 from psycopg import sql
-from psycopg.pq import ExecStatus
+from psycopg.pq import DiagnosticField, ExecStatus
 
-from lost_update_lab.model.errors import IT_COUNTS, Broken
+from lost_update_lab.model.errors import ENDS_ITS_TRANSACTION, IT_COUNTS, Broken
 from lost_update_lab.snapshot import functions, written
 from lost_update_lab.snapshot.catalogue import OWN, Catalogue, Table, look
-from lost_update_lab.snapshot.functions import Kept, Names
+from lost_update_lab.snapshot.functions import KeptTable, Names
 
 VACUUM_EVERY = 300  # runs: each leaves dead rows, which slow down the next ones
+PATIENCE = 10  # s; a session of nobody's may be inside of a transaction for ever
+TABLE_IS_LOCKED = "a table cannot be read or restored: a session that is no worker's has locked it"
+_LOCK_NOT_AVAILABLE = b"55P03"
 
 
 class CannotBeRestored(RuntimeError):
@@ -41,6 +44,7 @@ class PostgresSnapshot:
         only: Collection[str] | None = None,
     ) -> None:
         self.connection, self.schema = connection, schema
+        connection.execute(f"SET lock_timeout = '{PATIENCE}s'")
         there = look(connection)
         tables = tuple(each for each in there.tables if each.columns and (only is None or each.title in only))
         self.catalogue: Catalogue = replace(there, tables=tables)
@@ -50,7 +54,7 @@ class PostgresSnapshot:
                 "Explore in a database without it"
             )
         self._runs = 0
-        self._kept: list[Kept] = []
+        self._kept: list[KeptTable] = []
         self._looks: dict[tuple[str, ...], str] = {}
         self._take()
 
@@ -72,7 +76,7 @@ class PostgresSnapshot:
             looks.append(self._look([each for each in self._kept if each.table.title in partly]))
         return f"SELECT {', '.join(looks)} FROM {self.schema}.written() AS w"  # noqa: S608  (names of our own)
 
-    def _look(self, tables: Sequence[Kept], left_out: Names = ()) -> str:
+    def _look(self, tables: Sequence[KeptTable], left_out: Names = ()) -> str:
         """The call of a function that looks at these tables, which is made if it does not exist."""
         key = (*(each.table.title for each in tables), "", *sorted(map(".".join, left_out)))
         if key not in self._looks:
@@ -93,7 +97,7 @@ class PostgresSnapshot:
         row = run("SELECT pg_current_xact_id()::text::bigint % 4294967296").fetchone()
         assert row
         for number, table in enumerate(self.tables, 1):
-            kept = Kept(number, table, sql.Identifier(self.schema, f"opening_{number}"), row[0])
+            kept = KeptTable(number, table, sql.Identifier(self.schema, f"opening_{number}"), row[0])
             columns = functions.columns_of(table)
             copy = sql.SQL("CREATE UNLOGGED TABLE {} AS SELECT {} FROM ONLY {}")
             run(copy.format(kept.kept, columns, table.quoted))
@@ -108,7 +112,7 @@ class PostgresSnapshot:
         self.connection.pgconn.prepare(b"restore", f"SELECT {self.schema}.restore($1)".encode())
         self.connection.pgconn.prepare(b"changed", self.contents_sql().encode())
 
-    def _sum(self, kept: Kept, left_out: Names = ()) -> str:
+    def _sum(self, kept: KeptTable, left_out: Names = ()) -> str:
         """Of the opening rows."""
         query = sql.SQL("SELECT {}").format(functions.sum_of(kept.table, kept.kept, left_out))
         row = self.connection.execute(query).fetchone()
@@ -147,6 +151,8 @@ class PostgresSnapshot:
         """Returns a table that differed and seemed not to be written."""
         done = self.connection.pgconn.exec_prepared(b"restore", (b"t" if every else b"f",))
         if done.status != ExecStatus.TUPLES_OK:
+            if done.error_field(DiagnosticField.SQLSTATE) == _LOCK_NOT_AVAILABLE:
+                raise Broken(TABLE_IS_LOCKED, ENDS_ITS_TRANSACTION)
             raise RuntimeError(f"restoring the opening state: {done.error_message.decode(errors='replace')}")
         return (done.get_value(0, 0) or b"").decode()
 

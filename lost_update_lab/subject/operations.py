@@ -18,12 +18,13 @@ from lost_update_lab.model.errors import Unanswered
 from lost_update_lab.model.gaps import Gap, read
 from lost_update_lab.model.server import Server
 from lost_update_lab.model.system import GAPS, LEASES, STALLED, UNBROKEN, Ending, Judgement, leased, told_of
+from lost_update_lab.runs.place import here
 from lost_update_lab.servers.mariadb.server import MariaDBServer
 from lost_update_lab.servers.redis.server import RedisServer
 from lost_update_lab.snapshot.redis import RedisSnapshot
 from lost_update_lab.snapshot.tables import Tables
 from lost_update_lab.subject import mariadb
-from lost_update_lab.subject.outcome import Outcome, Told, canonical
+from lost_update_lab.subject.outcome import Outcome, ResultText, canonical
 from lost_update_lab.subject.scenario import Operation, Scenario
 from lost_update_lab.subject.servers import Servers
 
@@ -53,7 +54,7 @@ class Crashed(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Observed:
+class FinishedSchedule:
     """One finished schedule."""
 
     endings: Sequence[Ending]
@@ -75,7 +76,7 @@ def result_of(ending: Ending) -> Any:
         return Crashed(f"{ending.worker} crashed" if ending.crashed else f"{ending.worker} waits for ever")
     if ending.error is not None:
         return ending.error
-    return ending.result.value if isinstance(ending.result, Told) else ending.result
+    return ending.result.value if isinstance(ending.result, ResultText) else ending.result
 
 
 class Operations:
@@ -95,7 +96,7 @@ class Operations:
     ) -> None:
         self.name, self.scenario, self.addresses = scenario.name, scenario, servers
         self.database, self.keys, self.frameworks, self.left_out = database, keys, frameworks, left_out
-        self.judge_by: Callable[[Observed], Judgement] = lambda observed: Judgement(UNBROKEN)
+        self.judge_by: Callable[[FinishedSchedule], Judgement] = lambda observed: Judgement(UNBROKEN)
         #: the engine's access to the servers, once there is any
         self.servers: Mapping[str, Server] = {}
         #: where the operations write there
@@ -119,14 +120,16 @@ class Operations:
         if "redis" in changed and self.keys:
             self.keys.restore()
 
-    def work(self, index: int) -> Told:
+    def work(self, index: int) -> ResultText:
         for framework in self.frameworks:
             framework.begin_worker(index)
         results = []
         for operation in self.scenario.workers[index].operations:
             results.append(self._call(operation))
             self.done[index] += 1
-        return Told.of(results[0] if len(results) == 1 else results)
+        if self.scenario.redelivered and (place := here()):
+            place.run.acknowledges(place.task)
+        return ResultText.of(results[0] if len(results) == 1 else results)
 
     def _call(self, operation: Operation) -> Any:
         handed = {name: getattr(self, f"_{name}")() for name in operation.wants}
@@ -171,7 +174,9 @@ class Operations:
             self._judged[key] = self.judge_by(self.observed(endings, stuck, contents))
         return self._judged[key]
 
-    def observed(self, endings: Sequence[Ending], stuck: bool, contents: Mapping[str, bytes]) -> Observed:
+    def observed(
+        self, endings: Sequence[Ending], stuck: bool, contents: Mapping[str, bytes]
+    ) -> FinishedSchedule:
         held = tuple(each for each in contents.items() if each[0] != GAPS)
         if held not in self._outcomes:
             if not self.holds(contents):
@@ -179,7 +184,7 @@ class Operations:
             self._outcomes[held] = self._left_behind(contents)
         rows, numbers, keys = self._outcomes[held]
         outcome = Outcome(tuple(map(_answer, endings)), rows, keys, numbers)
-        return Observed(endings, stuck, outcome, broken_in(contents), read(contents.get(GAPS, b"")))
+        return FinishedSchedule(endings, stuck, outcome, broken_in(contents), read(contents.get(GAPS, b"")))
 
     def holds(self, contents: Mapping[str, bytes]) -> bool:
         """Do the servers hold this now?"""
@@ -210,7 +215,7 @@ def _answer(ending: Ending) -> tuple[str, Any]:
         return "waits", None
     if ending.error is not None:
         return "raised", type(ending.error).__qualname__
-    return "returned", ending.result.plain if isinstance(ending.result, Told) else ending.result
+    return "returned", ending.result.plain if isinstance(ending.result, ResultText) else ending.result
 
 
 #: the contents of a server end with this once something that must always hold did not

@@ -28,14 +28,14 @@ Row = Mapping[str, Any]
 Rows = Mapping[Table, Sequence[Row]]
 
 
-class Told(str):
+class ResultText(str):
     """A worker's result as text; `value`: the result itself. Two results with the same text are the same."""
 
     value: Any = None
     plain: Any = None
 
     @classmethod
-    def of(cls, value: Any) -> Told:
+    def of(cls, value: Any) -> ResultText:
         found = plain(value)
         made = cls(json.dumps(found, default=str, ensure_ascii=False))
         made.value, made.plain = value, found

@@ -91,8 +91,9 @@ def _free(call: Any) -> Iterator[tuple[str, Any, Any]]:
                 yield name, cell, cell.cell_contents
 
 
-def workers_of(given: Iterable[Any]) -> tuple[Worker, ...]:
-    """Workers, callables without arguments, or (callable, arguments …). Without a name they are called A, B, C …"""
+def workers_of(given: Iterable[Any], comes_again: bool = False) -> tuple[Worker, ...]:
+    """Workers, callables without arguments, or (callable, arguments …). Without a name they are called A, B, C …
+    `comes_again`: each comes a second time, so one is enough."""
     found: dict[str, Worker] = {}
     for letter, each in zip(string.ascii_uppercase, given, strict=False):
         if isinstance(each, Worker):
@@ -104,7 +105,7 @@ def workers_of(given: Iterable[Any]) -> tuple[Worker, ...]:
         if made.name in found:
             raise Mistake(f"two workers are called {made.name!r}: give each a name of its own")
         found[made.name] = made
-    alone = len(found) == 1 and any(each.is_of_asyncio for each in found.values())
+    alone = len(found) == 1 and (comes_again or any(each.is_of_asyncio for each in found.values()))
     if not (alone or 2 <= len(found) <= MOST_WORKERS):
         told = f"{len(found)} worker{'s' * (len(found) != 1)}"
         again = any(len(each.operations) > 1 for each in found.values())
@@ -184,6 +185,18 @@ class Scenario:
     #: which part of a comparison (comparisons.py): which pair, which level
     part: str = ""
 
+    #: the workers of the second half are those of the first half, delivered again after a crash
+    redelivered: bool = False
+
+    @property
+    def callers(self) -> tuple[Worker, ...]:
+        """The workers that begin by themselves."""
+        return self.workers[: len(self.workers) // 2] if self.redelivered else self.workers
+
+    def again(self, index: int) -> int | None:
+        """The number of the worker that begins when this one crashes."""
+        return index + len(self.callers) if self.redelivered and index < len(self.callers) else None
+
     @property
     def title(self) -> str:
         return f"{self.name} ({self.part})" if self.part else self.name
@@ -195,7 +208,7 @@ class Scenario:
 
 
 #: the user's words for the faults; each gives how often that fault may happen in one schedule
-WORDS: Mapping[str, frozenset[Fault]] = {
+FAULT_WORDS: Mapping[str, frozenset[Fault]] = {
     "crashes": frozenset({Fault.CRASH}),
     "pauses": frozenset({Fault.PAUSE}),
     "lost_replies": frozenset({Fault.LOST_REPLY}),
@@ -206,10 +219,10 @@ WORDS: Mapping[str, frozenset[Fault]] = {
 
 def faults_of(faults: int, given: Mapping[str, int]) -> tuple[int, frozenset[Fault]]:
     """How many faults in one schedule, and which kinds: `faults` of any kind, or the named ones. Raises Mistake."""
-    if unknown := given.keys() - WORDS.keys():
-        raise Mistake(f"there is no {sorted(unknown)[0]!r}: the faults are {', '.join(WORDS)}")
+    if unknown := given.keys() - FAULT_WORDS.keys():
+        raise Mistake(f"there is no {sorted(unknown)[0]!r}: the faults are {', '.join(FAULT_WORDS)}")
     named = {word: count for word, count in given.items() if count}
-    kinds = frozenset[Fault]().union(*(WORDS[word] for word in named))
+    kinds = frozenset[Fault]().union(*(FAULT_WORDS[word] for word in named))
     number = faults or sum(named.values())
     if not 0 <= number <= 5:
         raise Mistake(f"faults: 0 to 5 in one schedule, not {number}")

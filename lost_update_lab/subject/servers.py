@@ -15,7 +15,7 @@ import redis
 
 from lost_update_lab.subject.scenario import Mistake
 
-DATABASE, REDIS, MARIADB = "DATABASE_URL", "REDIS_URL", "mariadb"
+DATABASE, REDIS, EMBEDDED_MARIADB = "DATABASE_URL", "REDIS_URL", "mariadb"
 #: the user has said that the servers may be emptied
 DISPOSABLE = "LOST_UPDATE_LAB_DISPOSABLE"
 SETTINGS = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
@@ -49,7 +49,7 @@ def embedded(name: str) -> str:
         _embedded.clear()
         _owners[:] = [os.getpid()]
     if name not in _embedded:
-        made = _mariadb() if name == MARIADB else _of_wheel(name)
+        made = _mariadb() if name == EMBEDDED_MARIADB else _of_wheel(name)
         made.start()
         atexit.register(_close, made, os.getpid())
         _embedded[name] = made.url
@@ -72,7 +72,7 @@ def _mariadb() -> Any:
         raise Mistake("PyMySQL is not installed: pip install 'lost-update-lab[mysql]'") from None
     if reason := mariadb.available():
         raise Mistake(f"MariaDB cannot be started here: {reason}, or set DATABASE_URL to one of your own")
-    return mariadb.MariaDB(settings=mariadb.EXPLORED)
+    return mariadb.MariaDB(settings=mariadb.EXPLORED_OPTIONS)
 
 
 def is_embedded(url: str) -> bool:
@@ -94,14 +94,14 @@ def choose(database: str = "", keys: str = "") -> Servers:
     """The servers that are given, or those of the environment, or else embedded ones. `database`, or DATABASE_URL,
     "mariadb": an embedded MariaDB."""
     given = os.environ.get(DATABASE)
-    ours = (MARIADB, *_embedded.values())
+    ours = (EMBEDDED_MARIADB, *_embedded.values())
     if given and not database and given not in ours and os.environ.get("PYTEST_XDIST_WORKER"):
         raise Mistake(
             "pytest-xdist runs tests side by side, and all of them were given one database: they would reset it under "
             "each other. Unset DATABASE_URL, so that each process starts servers of its own, or run without -n"
         )
     wanted = database or given or DATABASE
-    found = embedded(wanted) if wanted in (MARIADB, DATABASE) else wanted
+    found = embedded(wanted) if wanted in (EMBEDDED_MARIADB, DATABASE) else wanted
     return Servers(found, keys or os.environ.get(REDIS) or embedded(REDIS))
 
 

@@ -17,10 +17,10 @@ from types import FrameType
 from typing import Any
 from uuid import UUID
 
-NAME = re.compile(r"«([\w.]+):([\w.]+)»")
+IMPORTED_NAME = re.compile(r"«([\w.]+):([\w.]+)»")
 _REPR = (Decimal, datetime, date, time, timedelta, UUID)
 #: what SQLAlchemy calls it
-MARIADB = ("mysql", "mariadb")
+MARIADB_DIALECTS = ("mysql", "mariadb")
 #: a form as a test client sends it, and the same in one part
 PARTS, FORM = "multipart/form-data", "application/x-www-form-urlencoded"
 
@@ -96,7 +96,7 @@ def _client(value: Any) -> str:
         return f'mariadb.connect(os.environ["DATABASE_URL"], autocommit={value.get_autocommit()})'
     if "sqlalchemy.orm.session.Session" in kinds:
         dialect = getattr(getattr(value.bind, "dialect", None), "name", "")
-        driver = "mysql+pymysql" if dialect in MARIADB else "postgresql+psycopg"
+        driver = "mysql+pymysql" if dialect in MARIADB_DIALECTS else "postgresql+psycopg"
         engine = f'«sqlalchemy:create_engine»("{driver}://", creator=connect)'
         return f"«sqlalchemy.orm:Session»({engine})"
     return ""

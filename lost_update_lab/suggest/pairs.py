@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
 
-from lost_update_lab.suggest.recording import Command
+from lost_update_lab.suggest.recording import RecordedCommand
 
 _TABLE = re.compile(r'\b(?:FROM|JOIN|UPDATE|INTO|ONLY)\s+((?:["`]?\w+["`]?\.)?["`]?\w+["`]?)', re.IGNORECASE)
 _WRITES = re.compile(r"\s*(UPDATE|INSERT|DELETE|MERGE|REPLACE)\b", re.IGNORECASE)
@@ -48,13 +48,13 @@ class Touch:
 
 
 @dataclass(frozen=True)
-class Operation:
+class RecordedOperation:
     """One call of a user's function: the first that touches all that it ever touches. `before`: what its test had sent
     until then."""
 
     name: str
-    commands: tuple[Command, ...]
-    before: tuple[Command, ...]
+    commands: tuple[RecordedCommand, ...]
+    before: tuple[RecordedCommand, ...]
 
     @property
     def title(self) -> str:
@@ -84,8 +84,8 @@ class Operation:
 
 @dataclass(frozen=True)
 class Pair:
-    first: Operation
-    second: Operation
+    first: RecordedOperation
+    second: RecordedOperation
     things: tuple[str, ...]
     danger: int
 
@@ -102,22 +102,22 @@ class Pair:
         return f"{thing}: {'; '.join(parts)}"
 
 
-def operations(commands: Sequence[Command]) -> list[Operation]:
+def operations(commands: Sequence[RecordedCommand]) -> list[RecordedOperation]:
     """One call of each function: the one that sends the most, preferably one that can be written down."""
-    found: dict[str, list[Operation]] = {}
+    found: dict[str, list[RecordedOperation]] = {}
     for number in dict.fromkeys(each.number for each in commands if each.number):
         own = tuple(each for each in commands if each.number == number)
         if any(_SCHEMA.match(each.text) for each in own if each.server != "redis"):
             continue  # it makes tables: a setup
         first = commands.index(own[0])
         before = _before(commands[:first], own[0].test)
-        found.setdefault(own[0].operation, []).append(Operation(own[0].operation, own, before))
+        found.setdefault(own[0].operation, []).append(RecordedOperation(own[0].operation, own, before))
     return [
         max(calls, key=lambda each: (each.call is not None, len(each.commands))) for calls in found.values()
     ]
 
 
-def _before(commands: Sequence[Command], test: str) -> tuple[Command, ...]:
+def _before(commands: Sequence[RecordedCommand], test: str) -> tuple[RecordedCommand, ...]:
     """What the test had sent; and, if it made no table itself, the commands that had made them."""
     own = tuple(each for each in commands if each.test == test)
     if any(_SCHEMA.match(each.text) for each in own):
@@ -125,14 +125,14 @@ def _before(commands: Sequence[Command], test: str) -> tuple[Command, ...]:
     return (*(each for each in commands if each.test != test and _SCHEMA.match(each.text)), *own)
 
 
-def pairs(found: Iterable[Operation]) -> list[Pair]:
+def pairs(found: Iterable[RecordedOperation]) -> list[Pair]:
     made = [
         pair for one, other in combinations_with_replacement(list(found), 2) for pair in _pair(one, other)
     ]
     return sorted(made, key=lambda pair: (-pair.danger, pair.title))
 
 
-def _pair(one: Operation, other: Operation) -> Iterator[Pair]:
+def _pair(one: RecordedOperation, other: RecordedOperation) -> Iterator[Pair]:
     here, there = one.touches, other.touches
     common = [thing for thing in here if thing in there and max(here[thing].danger, there[thing].danger) > 0]
     dangers = {thing: here[thing].danger + there[thing].danger for thing in common}
@@ -141,7 +141,7 @@ def _pair(one: Operation, other: Operation) -> Iterator[Pair]:
         yield Pair(one, other, tuple(common), max(dangers.values()))
 
 
-def _things(command: Command) -> tuple[str, ...]:
+def _things(command: RecordedCommand) -> tuple[str, ...]:
     if command.server == "redis":
         words = command.text.split()
         return (f"key {words[1]}",) if len(words) > 1 else ()
@@ -149,7 +149,7 @@ def _things(command: Command) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in names if not name.startswith(("pg_", "information_schema"))))
 
 
-def _danger(commands: Sequence[Command]) -> int:
+def _danger(commands: Sequence[RecordedCommand]) -> int:
     reads = [each for each in commands if not _is_write(each)]
     writes = [each for each in commands if _is_write(each)]
     if not writes:
@@ -162,13 +162,13 @@ def _danger(commands: Sequence[Command]) -> int:
     return AT_ONCE if alone else BLINDLY
 
 
-def _is_write(command: Command) -> bool:
+def _is_write(command: RecordedCommand) -> bool:
     if command.server == "redis":
         return command.text.split()[0].upper() not in _KEY_READS
     return bool(_WRITES.match(command.text))
 
 
-def _is_at_once(command: Command) -> bool:
+def _is_at_once(command: RecordedCommand) -> bool:
     if command.server == "redis":
         words = command.text.upper().split()
         return words[0] in _KEY_AT_ONCE or "NX" in words[3:]

@@ -32,7 +32,7 @@ _RETURNS = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class RecordedCommand:
     """`operation`: `module:function`; "": the test itself. `call`: how it was called, as Python (literals.py); None: it
     cannot be written down. `values`: those of an SQL command, or the words of a Redis command, as Python; None:
     likewise. `line`: `file:number` of the user's code."""
@@ -54,13 +54,13 @@ class Command:
 
 
 @dataclass
-class Recorder:
+class CommandRecorder:
     """`path`: the file that gets the commands, one per line."""
 
     path: Path
     test: str = ""
     django: bool = False
-    commands: list[Command] = field(default_factory=list)
+    commands: list[RecordedCommand] = field(default_factory=list)
     #: that of the operation that sent the last command; it is held no longer than that
     _frame: FrameType | None = None
     _calls: int = 0
@@ -173,7 +173,7 @@ class Recorder:
             call, why = self._calls_of[number] = self._calls_of.get(number) or _call(frame)
         where = str(own_line() or "")
         self.commands.append(
-            Command(self.test, server, text, values, where, name, number, call, why, self.django)
+            RecordedCommand(self.test, server, text, values, where, name, number, call, why, self.django)
         )
 
     def _number(self, frame: FrameType) -> int:
@@ -200,8 +200,8 @@ def _drew(text: str, result: Any) -> Sequence[Any]:
     return (found["table"], found["column"], int(number)) if number.isdigit() else ()
 
 
-def read(path: Path) -> list[Command]:
-    return [Command(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
+def read(path: Path) -> list[RecordedCommand]:
+    return [RecordedCommand(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def _operation(frame: FrameType | None) -> FrameType | None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from lost_update_lab.suggest.literals import NAME
-from lost_update_lab.suggest.pairs import Operation, Pair
-from lost_update_lab.suggest.recording import Command
+from lost_update_lab.suggest.literals import IMPORTED_NAME
+from lost_update_lab.suggest.pairs import Pair, RecordedOperation
+from lost_update_lab.suggest.recording import RecordedCommand
 
 _CHANGES = re.compile(
     r"\s*(?:UPDATE|INSERT|DELETE|MERGE|REPLACE|CREATE|ALTER|DROP|TRUNCATE)\b", re.IGNORECASE
@@ -135,7 +135,7 @@ def source(pairs: Iterable[Pair], django: bool) -> str:
     database = MARIADB if any(each.server == MARIADB for each in commands) else POSTGRES
     calls = [str(each.call) for pair in pairs for each in (pair.first, pair.second)]
     calls += [str(each.values) for pair in pairs for each in _together(pair)]
-    modules = sorted({module for call in calls for module, _ in NAME.findall(call)})
+    modules = sorted({module for call in calls for module, _ in IMPORTED_NAME.findall(call)})
     lines = [*_STANDARD, "", *IMPORTS[database], *["import pytest"] * django, "import redis"]
     lines += ["from django.apps import apps  # noqa: F401"] * django
     lines += ["", *(f"import {each}" for each in modules)]
@@ -144,7 +144,7 @@ def source(pairs: Iterable[Pair], django: bool) -> str:
         helpers.append(CONNECT.format("psycopg.connect" if database == POSTGRES else "mariadb.connect"))
     head = HEAD.format(imports="\n".join(lines))
     text = [head, SENT[database], *helpers, *(_test(pair, django) for pair in pairs)]
-    return NAME.sub(r"\1.\2", "\n\n".join(text))
+    return IMPORTED_NAME.sub(r"\1.\2", "\n\n".join(text))
 
 
 def _test(pair: Pair, django: bool) -> str:
@@ -172,13 +172,13 @@ def _test(pair: Pair, django: bool) -> str:
     return "\n".join([*made, "    race.explore(crashes=1)", ""])
 
 
-def _together(pair: Pair) -> Sequence[Command]:
+def _together(pair: Pair) -> Sequence[RecordedCommand]:
     """What has to exist for both operations: in one test, what existed for the first; of two tests, the longer one."""
     beginnings = [list(_changes(each)) for each in (pair.first, pair.second)]
     return (min if pair.first.test == pair.second.test else max)(beginnings, key=len)
 
 
-def _changes(operation: Operation) -> Iterator[Command]:
+def _changes(operation: RecordedOperation) -> Iterator[RecordedCommand]:
     for each in operation.before:
         if each.server == "redis" or (_CHANGES.match(each.text) and not _NEVER.match(each.text)):
             yield each

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
-from lost_update_lab.telling.picture import DEAD, STANDS, WAITS, Row, balance, rows, seconds, workers
+from lost_update_lab.telling.picture import DEAD, STANDS, WAITS, PictureRow, balance, rows, seconds, workers
 
 TIME, LEAST, MOST = 7, 28, 54
 _STANDING = {STANDS: "┊ stands still", WAITS: "⋯ waits for the server", DEAD: "×", "": ""}
@@ -40,7 +40,7 @@ def diagram(
     return "\n".join(lines) + "\n"
 
 
-def _row(row: Row, names: Sequence[str], time: str, lane: int) -> Iterator[str]:
+def _row(row: PictureRow, names: Sequence[str], time: str, lane: int) -> Iterator[str]:
     cells = [_wrapped(cell(row), lane) if name == row.step["worker"] else [""] for name in names]
     servers = [line for text in row.effects for line in _wrapped(text, lane)]
     if not row.step["worker"]:
@@ -53,7 +53,7 @@ def _row(row: Row, names: Sequence[str], time: str, lane: int) -> Iterator[str]:
         yield _line(time if number == 0 else "", lines, [lane] * len(lines))
 
 
-def cell(row: Row) -> str:
+def cell(row: PictureRow) -> str:
     """The step in a few words: the command, and the reply behind an arrow."""
     step = row.step
     text = ("↯ " if row.fault else "") + " ".join(step["command"].split())

@@ -18,7 +18,7 @@ _LIBRARIES = tuple(
 )
 
 
-class Line(NamedTuple):
+class SourceLine(NamedTuple):
     """`file`: as a person would write it, relative to the working directory."""
 
     file: str
@@ -29,21 +29,21 @@ class Line(NamedTuple):
         return f"{self.file}:{self.number}"
 
 
-def own_line() -> Line | None:
+def own_line() -> SourceLine | None:
     """The line of the user's code at which this thread is. None: it is in no code of the user's."""
     for frame in _outwards(sys._getframe(1)):
         if is_own(frame.f_code.co_filename):
             source = linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip()
-            return Line(_short(frame.f_code.co_filename), frame.f_lineno, source)
+            return SourceLine(_short(frame.f_code.co_filename), frame.f_lineno, source)
     return None
 
 
-def line_of(error: BaseException) -> Line | None:
+def line_of(error: BaseException) -> SourceLine | None:
     """The innermost line of the user's code that the error passed."""
     found = None
     for frame, number in walk_tb(error.__traceback__):
         if is_own(file := frame.f_code.co_filename):
-            found = Line(_short(file), number, linecache.getline(file, number).strip())
+            found = SourceLine(_short(file), number, linecache.getline(file, number).strip())
     return found
 
 

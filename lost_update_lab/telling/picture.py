@@ -10,11 +10,11 @@ from lost_update_lab.telling.folding import AGAIN, folded
 
 STANDS, DEAD, WAITS = "stands", "dead", "waits"
 #: kinds of steps that are not faults
-PLAIN = ("step", "lease", "resume", "cancel", AGAIN)
+PLAIN_KINDS = ("step", "lease", "resume", "cancel", AGAIN)
 _DEADLY = ("crash", "worker-dies-renewal-lives")
 
 
-class Row(NamedTuple):
+class PictureRow(NamedTuple):
     """`lanes`: worker → STANDS, DEAD, WAITS or "". `effects`: what changed, in words. `fault`: is it a fault?"""
 
     step: Mapping[str, Any]
@@ -27,7 +27,7 @@ def workers(steps: Sequence[Mapping[str, Any]]) -> list[str]:
     return sorted({step["worker"] for step in steps if step["worker"]})
 
 
-def rows(steps: Sequence[Mapping[str, Any]], opening: Mapping[str, Any] | None) -> list[Row]:
+def rows(steps: Sequence[Mapping[str, Any]], opening: Mapping[str, Any] | None) -> list[PictureRow]:
     """`steps` and `opening` as in explore.json. Polls are folded."""
     lanes = dict.fromkeys(workers(steps), "")
     found, before = [], opening
@@ -42,7 +42,7 @@ def rows(steps: Sequence[Mapping[str, Any]], opening: Mapping[str, Any] | None) 
         waiting = {task.split(".")[0] for task in state["waiting"]} if state else set()
         shown = {w: lane or (WAITS if w in waiting else "") for w, lane in lanes.items()}
         changed = [] if step["kind"] == "lease" else list(effects(before, state))
-        found.append(Row(step, shown, changed, step["kind"] not in PLAIN))
+        found.append(PictureRow(step, shown, changed, step["kind"] not in PLAIN_KINDS))
         before = state
     return found
 

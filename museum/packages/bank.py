@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 
 from lost_update_lab.subject.scenario import worker
-from museum.packages.package import Trial
+from museum.packages.package import PackageTrial
 
 
 def opened() -> None:
@@ -18,7 +18,7 @@ def opened() -> None:
         connection.execute("INSERT INTO account VALUES (1, 100)")
 
 
-def deposits(lock: Callable[[Any], Any]) -> Sequence[Trial]:
+def deposits(lock: Callable[[Any], Any]) -> Sequence[PackageTrial]:
     """Without a fault, with a crash, with a pause."""
 
     def deposit(amount: int, sql: Any, redis: Any) -> None:
@@ -28,7 +28,7 @@ def deposits(lock: Callable[[Any], Any]) -> Sequence[Trial]:
 
     workers = [worker("Ann", deposit, 10), worker("Bob", deposit, 20)]
     return [
-        Trial(name="no fault", workers=workers, setup=opened),
-        Trial(name="a crash", workers=workers, setup=opened, faults={"crashes": 1}),
-        Trial(name="a pause", workers=workers, setup=opened, faults={"pauses": 1}),
+        PackageTrial(name="no fault", workers=workers, setup=opened),
+        PackageTrial(name="a crash", workers=workers, setup=opened, faults={"crashes": 1}),
+        PackageTrial(name="a pause", workers=workers, setup=opened, faults={"pauses": 1}),
     ]

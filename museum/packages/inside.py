@@ -10,7 +10,7 @@ from importlib.metadata import version
 from typing import Any
 
 from museum.packages import registry
-from museum.packages.package import Package, Trial
+from museum.packages.package import Package, PackageTrial
 
 DATABASE, REDIS = "DATABASE_URL", "REDIS_URL"
 BUDGET = 60.0
@@ -59,7 +59,7 @@ def project(package: Package) -> None:
     call_command("migrate", verbosity=0)
 
 
-def tried(trial: Trial, django: bool) -> dict[str, Any]:
+def tried(trial: PackageTrial, django: bool) -> dict[str, Any]:
     from lost_update_lab import explore
     from lost_update_lab.subject.scenario import Mistake
 

@@ -8,7 +8,7 @@ from typing import Any
 
 
 @dataclass(frozen=True, kw_only=True)
-class Trial:
+class PackageTrial:
     """One question. `invariant` None: the outcome must be that of some serial order."""
 
     name: str
@@ -26,7 +26,7 @@ class Package:
     """
 
     pins: Sequence[str]
-    trials: Callable[[], Sequence[Trial]]
+    trials: Callable[[], Sequence[PackageTrial]]
     apps: Sequence[str] = ()
     settings: Callable[[], Mapping[str, Any]] = dict
     others: str = "the registry has no newer one"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lost_update_lab import worker
 from lost_update_lab.invariants import unique
-from museum.packages.package import Package, Trial
+from museum.packages.package import Package, PackageTrial
 
 
 def trials():
@@ -29,13 +29,13 @@ def trials():
 
     place = unique("ordered_model_entry", "order")
     return [
-        Trial(
+        PackageTrial(
             name="create, twice",
             workers=[worker("Ann", create), worker("Bob", create)],
             setup=opened,
             invariant=place,
         ),
-        Trial(
+        PackageTrial(
             name="up() and create",
             workers=[worker("Ann", up), worker("Bob", create)],
             setup=opened,

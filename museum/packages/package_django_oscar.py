@@ -4,7 +4,7 @@ does it. The last item in stock: `net_stock_level`, then `allocate()`."""
 from __future__ import annotations
 
 from lost_update_lab import worker
-from museum.packages.package import Package, Trial
+from museum.packages.package import Package, PackageTrial
 
 SHOP = [
     "analytics",
@@ -106,13 +106,13 @@ def sold_once(one, other):
 
 def trials():
     return [
-        Trial(
+        PackageTrial(
             name="a voucher for a single use",
             workers=[worker("Ann", redeem, "Ann"), worker("Bob", redeem, "Bob")],
             setup=opened,
             invariant=(used_once, "a voucher for a single use was used twice"),
         ),
-        Trial(
+        PackageTrial(
             name="the last item in stock",
             workers=[worker("Ann", reserve), worker("Bob", reserve)],
             setup=opened,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lost_update_lab import worker
-from museum.packages.package import Package, Trial
+from museum.packages.package import Package, PackageTrial
 
 
 def trials():
@@ -32,8 +32,8 @@ def trials():
     workers = [worker("Ann", bill), worker("Bob", bill)]
     law = right, "an invoice number is there twice, or is missing"
     return [
-        Trial(name="get_next_value", workers=workers, setup=opened, invariant=law),
-        Trial(
+        PackageTrial(name="get_next_value", workers=workers, setup=opened, invariant=law),
+        PackageTrial(
             name="get_next_value, a crash",
             workers=workers,
             setup=opened,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lost_update_lab import worker
-from museum.packages.package import Package, Trial
+from museum.packages.package import Package, PackageTrial
 
 
 def article():
@@ -32,8 +32,8 @@ def trials():
 
     two = [worker("Ann", add), worker("Bob", add)]
     return [
-        Trial(name="tags.add", workers=two, setup=opened),
-        Trial(name="tags.add, a crash", workers=two, setup=opened, faults={"crashes": 1}),
+        PackageTrial(name="tags.add", workers=two, setup=opened),
+        PackageTrial(name="tags.add, a crash", workers=two, setup=opened, faults={"crashes": 1}),
     ]
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-from ledger.reconcile import AccountBooks, AccountRow, EntryRow, Operation, Outcome, reconcile
+from ledger.reconcile import AccountBooks, AccountRow, ClientOperation, ClientOutcome, EntryRow, reconcile
 
 START = datetime(2026, 1, 2, 9, 0, tzinfo=UTC)
 
@@ -23,7 +23,7 @@ class History:
     opening: int = 100
     number: str = "A1"
     entries: list[EntryRow] = field(default_factory=list)
-    operations: list[Operation] = field(default_factory=list)
+    operations: list[ClientOperation] = field(default_factory=list)
     head: EntryRow | None = None
 
     def write(
@@ -33,7 +33,7 @@ class History:
         read: str | None = "head",
         *,
         worker: str = "",
-        outcome: Outcome | None = None,
+        outcome: ClientOutcome | None = None,
         read_tick: float | None = None,
     ) -> EntryRow:
         """Write an entry over whatever is there; `read` names the entry that its writer had seen."""
@@ -58,9 +58,9 @@ class History:
             self.told(key, amount, outcome)
         return row
 
-    def told(self, key: str, amount: int, outcome: Outcome) -> None:
+    def told(self, key: str, amount: int, outcome: ClientOutcome) -> None:
         """A client saw `outcome` for `key`."""
-        self.operations.append(Operation(key, amount, outcome, 0.0, 1.0, f"client-{key}"))
+        self.operations.append(ClientOperation(key, amount, outcome, 0.0, 1.0, f"client-{key}"))
 
     def named(self, key: str | None) -> EntryRow | None:
         return None if key is None else next(row for row in self.entries if row.key == key)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger.imports.csvfile import Limits, parse
+from ledger.imports.csvfile import FileLimits, parse
 from ledger.imports.samples import sample_files
 from ledger.posting import BIGINT
 
@@ -65,7 +65,7 @@ def test_a_bad_line_is_named_and_stops_no_other(line, problem):
 
 @pytest.mark.parametrize(("content", "problem"), BAD_FILES.values(), ids=BAD_FILES)
 def test_a_bad_file_has_no_lines_and_says_why(content, problem):
-    parsed = parse(content, Limits(max_bytes=5000, max_rows=100))
+    parsed = parse(content, FileLimits(max_bytes=5000, max_rows=100))
     assert problem in parsed.problem
     assert not parsed.good
     assert not parsed.bad
@@ -101,7 +101,7 @@ rows = st.lists(
 
 @given(st.one_of(st.binary(max_size=300), rows.map(lambda some: HEADER + b"\n".join(some))))
 def test_no_bytes_break_the_parser(content):
-    parsed = parse(content, Limits(max_rows=5))
+    parsed = parse(content, FileLimits(max_rows=5))
     numbers = [line.number for line in (*parsed.good, *parsed.bad)]
     assert len(set(numbers)) == len(numbers) <= 5
     assert bool(parsed.problem) != bool(numbers)

@@ -20,7 +20,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from ledger.books import open_book, post
 from ledger.http import metrics_page
-from ledger.http.question import Question
+from ledger.http.question import ServerQuestion
 from ledger.imports.upload import Upload, start_import
 from ledger.models import Entry, ImportRun
 from ledger.posting import Line, Posting, compute
@@ -148,7 +148,7 @@ def test_a_database_that_does_not_answer_is_reported(monkeypatch: pytest.MonkeyP
     def gone() -> None:
         raise DatabaseError("gone")
 
-    monkeypatch.setattr(metrics_page, "_DATABASE", Question(gone))
+    monkeypatch.setattr(metrics_page, "_DATABASE", ServerQuestion(gone))
     seen = samples(Client().get("/metrics").content.decode())
     assert seen["lab_database_up",] == 0
     assert ("lab_database_deadlocks_total",) not in seen

@@ -7,10 +7,10 @@ import json
 
 import pytest
 
-from ledger.reconcile import AccountRow, Operation, Outcome, reconcile
+from ledger.reconcile import AccountRow, ClientOperation, ClientOutcome, reconcile
 from tests.ledger.history import History, at
 
-OK, FAIL, INFO = Outcome.OK, Outcome.FAIL, Outcome.INFO
+OK, FAIL, INFO = ClientOutcome.OK, ClientOutcome.FAIL, ClientOutcome.INFO
 
 
 def test_an_account_that_nobody_touched():
@@ -209,7 +209,7 @@ def test_losses_with_and_without_a_trace_are_compared(
     history.write("a", 10, None, outcome=OK)
     history.write("b", 5, None, outcome=OK)
     ended = history.entries[0].written_at.timestamp() + when
-    history.operations.append(Operation("gone", amount, OK, ended - 1, ended, "client"))
+    history.operations.append(ClientOperation("gone", amount, OK, ended - 1, ended, "client"))
     books = history.books()
     losses = (books.first_loss, books.last_loss, books.worst_loss)
     assert [loss.key for loss in losses] == [first, last, worst]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 
-from ledger.reconcile import Leg, Operation, Outcome, reconcile_book
+from ledger.reconcile import ClientOperation, ClientOutcome, Leg, reconcile_book
 from tests.ledger.history import History
 
-OK, FAIL, INFO = Outcome.OK, Outcome.FAIL, Outcome.INFO
+OK, FAIL, INFO = ClientOutcome.OK, ClientOutcome.FAIL, ClientOutcome.INFO
 
 
-def book(*histories: History, operations: dict[str, list[Operation]] | None = None):
+def book(*histories: History, operations: dict[str, list[ClientOperation]] | None = None):
     rows = ((each.account, iter(each.entries)) for each in histories)
     told = {each.number: each.operations for each in histories if each.operations}
     return reconcile_book(rows, told if operations is None else operations)
@@ -57,7 +57,7 @@ def test_drifts_of_two_accounts_cancel_and_losses_do_not():
     assert (books.drift, books.lost_amount) == (0, 20)
 
 
-def transfer(key: str, source: History, target: History, amount: int, outcome: Outcome = OK) -> None:
+def transfer(key: str, source: History, target: History, amount: int, outcome: ClientOutcome = OK) -> None:
     source.write(key, -amount, outcome=outcome)
     target.write(key, amount, outcome=outcome)
 
@@ -121,7 +121,7 @@ def test_without_operations_the_legs_come_from_the_caller():
 def test_an_account_that_the_store_forgot():
     a = History(number="A")
     a.write("a", 10, outcome=OK)
-    books = book(a, operations={"A": a.operations, "B": [Operation("b", 7, OK, 0, 1, "client")]})
+    books = book(a, operations={"A": a.operations, "B": [ClientOperation("b", 7, OK, 0, 1, "client")]})
     assert (books.lost_updates, books.lost_amount, books.lost_without_trace) == (1, 7, 1)
     assert (books.balanced, books.problem_count) == (False, 1)
     assert "account B is not in the store" in books.problems[0]

@@ -11,7 +11,7 @@ from django.core.management import CommandError, call_command
 from rich.console import Console
 
 from ledger.models import Book
-from ledger.reconcile import Outcome, reconcile_book
+from ledger.reconcile import ClientOutcome, reconcile_book
 from ledger.reconcile.terminal import show
 from tests.contracts import lost
 from tests.ledger.history import History
@@ -127,11 +127,11 @@ def test_everything_that_went_wrong_is_reported():
     twice, refused, torn, broken = (
         History(number=number) for number in ("twice", "refused", "[torn]", "broken")
     )
-    twice.write("t", 10, outcome=Outcome.OK)
+    twice.write("t", 10, outcome=ClientOutcome.OK)
     twice.write("t", 10)
-    refused.write("f", 3, outcome=Outcome.FAIL)
-    torn.told("t", -10, Outcome.INFO)
-    broken.write("x", 1, outcome=Outcome.OK)
+    refused.write("f", 3, outcome=ClientOutcome.FAIL)
+    torn.told("t", -10, ClientOutcome.INFO)
+    broken.write("x", 1, outcome=ClientOutcome.OK)
     broken.entries.clear()
     out = shown(twice, refused, torn, broken)
     assert "operation t is on the chain twice" in out
@@ -147,8 +147,8 @@ def test_everything_that_went_wrong_is_reported():
 def test_a_book_of_many_accounts_shows_the_worst_and_counts_the_rest():
     histories = [History(number=f"A{number}") for number in range(30)]
     for number, history in enumerate(histories):
-        history.write("a", number, None, outcome=Outcome.OK)
-        history.write("b", 0, None, outcome=Outcome.OK)
+        history.write("a", number, None, outcome=ClientOutcome.OK)
+        history.write("b", 0, None, outcome=ClientOutcome.OK)
     out = shown(*histories)
     assert "… and 10, of which 10 are wrong" in out
     assert " A29 " in out
@@ -164,8 +164,8 @@ def test_what_balances_is_a_line_where_it_is_many():
 
 def test_no_figure_is_cut_on_a_narrow_terminal():
     history = History(opening=9_000_000_000_000_000, number="a-number-of-as-many-characters-as-there-may-be")
-    history.write("a", 123_456_789_012_345, None, outcome=Outcome.OK)
-    history.write("b", 1, None, outcome=Outcome.OK)
+    history.write("a", 123_456_789_012_345, None, outcome=ClientOutcome.OK)
+    history.write("b", 1, None, outcome=ClientOutcome.OK)
     out = shown(history, width=40)
     assert "…" not in out.split("•")[0]
     for figure in ("9,000,000,000,000,000", "9,123,456,789,012,346", "123,456,789,012,345", "updates lost"):

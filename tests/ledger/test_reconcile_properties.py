@@ -8,14 +8,14 @@ from uuid import UUID
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from ledger.reconcile import AccountBooks, AccountRow, EntryRow, Operation, Outcome, reconcile
-from ledger.stores.links import SERVER_EPOCH, Link
+from ledger.reconcile import AccountBooks, AccountRow, ClientOperation, ClientOutcome, EntryRow, reconcile
+from ledger.stores.links import SERVER_EPOCH, ChainLink
 from tests.ledger.history import at
 
 #: one write: how many heads ago its writer had read, its amount, its key
 WRITES = st.lists(st.tuples(st.integers(0, 3), st.integers(-20, 20), st.integers(0, 30)), max_size=14)
 TOLD = st.lists(
-    st.tuples(st.integers(0, 30), st.integers(-20, 20), st.sampled_from(list(Outcome))), max_size=14
+    st.tuples(st.integers(0, 30), st.integers(-20, 20), st.sampled_from(list(ClientOutcome))), max_size=14
 )
 
 
@@ -95,18 +95,18 @@ def test_the_stores_own_view(writes, random):
 @given(WRITES, TOLD)
 def test_the_clients_view(writes, told):
     account, entries = happened(writes)
-    operations = [Operation(f"k{key}", amount, outcome, 0, 1) for key, amount, outcome in told]
+    operations = [ClientOperation(f"k{key}", amount, outcome, 0, 1) for key, amount, outcome in told]
     if not operations:
         return
     there = [row.key for row in path(account, entries)]
-    best: dict[str, Operation] = {}
-    for wanted in (Outcome.OK, Outcome.INFO, Outcome.FAIL):
+    best: dict[str, ClientOperation] = {}
+    for wanted in (ClientOutcome.OK, ClientOutcome.INFO, ClientOutcome.FAIL):
         for each in operations:
             if each.outcome == wanted:
                 best.setdefault(each.key, each)
-    ok = [each for each in best.values() if each.outcome == Outcome.OK]
-    info = [each for each in best.values() if each.outcome == Outcome.INFO and each.key in there]
-    failed = [each for each in best.values() if each.outcome == Outcome.FAIL and each.key in there]
+    ok = [each for each in best.values() if each.outcome == ClientOutcome.OK]
+    info = [each for each in best.values() if each.outcome == ClientOutcome.INFO and each.key in there]
+    failed = [each for each in best.values() if each.outcome == ClientOutcome.FAIL and each.key in there]
     lost = [each for each in ok if each.key not in there]
     books = reconcile(account, entries, operations)
     check(
@@ -149,11 +149,11 @@ def test_the_overwriter_is_the_last_write_that_took_it_out(writes):
         assert abs(books.worst_loss.amount) == max(abs(row.amount) for row in lost)
 
 
-def as_sent(row: EntryRow) -> Link:
+def as_sent(row: EntryRow) -> ChainLink:
     """`row` as PostgreSQL sends it."""
     parent = row.parent.bytes if row.parent else None
     read_at, written_at = ((moment - SERVER_EPOCH) // timedelta(microseconds=1) for moment in row[7:9])
-    return Link(row.id.bytes, *row[1:5], parent, row.worker, read_at, written_at, row.seq, account=1)
+    return ChainLink(row.id.bytes, *row[1:5], parent, row.worker, read_at, written_at, row.seq, account=1)
 
 
 @given(WRITES, TOLD)
@@ -161,7 +161,7 @@ def test_links_and_whole_rows_give_the_same_books(writes, told):
     """The million-entries way: ids as bytes, times as numbers, and whole rows only of what is shown."""
     account, entries = happened(writes)
     entries = [row._replace(seq=seq) for seq, row in enumerate(entries, 1)]
-    operations = [Operation(f"k{key}", amount, outcome, 0, 1) for key, amount, outcome in told]
+    operations = [ClientOperation(f"k{key}", amount, outcome, 0, 1) for key, amount, outcome in told]
     links = [as_sent(row) for row in entries]
     assert [link.whole() for link in links] == entries
     assert reconcile(account, links, operations) == reconcile(account, entries, operations)
@@ -175,7 +175,7 @@ def test_the_order_in_which_entries_come_does_not_matter(writes, told, random):
     account, entries = happened(writes)
     assume(len({row.key for row in entries}) == len(entries))
     entries = [row._replace(seq=seq) for seq, row in enumerate(entries, 1)]
-    operations = [Operation(f"k{key}", amount, outcome, 0, 1) for key, amount, outcome in told]
+    operations = [ClientOperation(f"k{key}", amount, outcome, 0, 1) for key, amount, outcome in told]
     shuffled = random.sample(entries, len(entries))
     assert reconcile(account, shuffled, operations) == reconcile(account, entries, operations)
 

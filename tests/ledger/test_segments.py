@@ -9,25 +9,25 @@ import pytest
 
 from ledger.models import Book
 from ledger.posting import Line, Posting
-from ledger.reconcile import Books, Operation, Outcome, reconcile_book
+from ledger.reconcile import Books, ClientOperation, ClientOutcome, reconcile_book
 from ledger.stores import KeyTaken
 from ledger.stores.segments import spread
 from ledger.strategies import find, segmented_balance, skip_locked
-from loadtest.history.calls import Call, History
-from loadtest.trials.case import Case, Witness, run
+from loadtest.history.calls import Call, CallHistory
+from loadtest.trials.case import TrialCase, Witness, run
 from loadtest.verdict.words import Word
 from loadtest.workloads.deposits import Deposits
 from tests.ledger.history import History as Row
 
-OK, FAIL, INFO = Outcome.OK, Outcome.FAIL, Outcome.INFO
+OK, FAIL, INFO = ClientOutcome.OK, ClientOutcome.FAIL, ClientOutcome.INFO
 
 
-def books(asked: int, *entries: tuple[str, int], outcome: Outcome = OK) -> Books:
+def books(asked: int, *entries: tuple[str, int], outcome: ClientOutcome = OK) -> Books:
     """The books of X, of which one client asked `asked` under the key k, and which has these entries: (row, amount)."""
     rows = {number: Row(number=number) for number in ("X/0", "X/1", "X/2", "X/3")}
     for row, amount in entries:
         rows[row].write("k", amount)
-    operations = {"X": [Operation("k", asked, outcome, 0.0, 1.0)]}
+    operations = {"X": [ClientOperation("k", asked, outcome, 0.0, 1.0)]}
     told = spread(operations, (("k", row, amount) for row, amount in entries))
     return reconcile_book(((row.account, row.entries) for row in rows.values()), told)
 
@@ -55,7 +55,7 @@ def test_what_was_asked_for_may_come_in_shares(asked: int, entries: list[tuple[s
     ],
 )
 def test_what_was_applied_twice_is_created(
-    asked: int, entries: list[tuple[str, int]], outcome: Outcome
+    asked: int, entries: list[tuple[str, int]], outcome: ClientOutcome
 ) -> None:
     found = books(asked, *entries, outcome=outcome)
     assert (found.right, found.created_amount, found.drift) == (False, 10, asked)
@@ -74,14 +74,14 @@ def test_what_left_no_entry_is_lost_and_what_was_refused_and_is_there_is_created
     assert books(10, ("X/2", 10), outcome=FAIL).created_amount == 10
 
 
-def sent_twice(case: Case, book: Book) -> Witness:
+def sent_twice(case: TrialCase, book: Book) -> Witness:
     """Two clients meet, and one of them sends its request a second time."""
     strategy, number = find(book.strategy)(book), case.workload.openings()[0].account
     for key in ("k", "k2", "k"):
         with suppress(KeyTaken):
             strategy.apply(Posting(key, (Line(number, 10),)))
     calls = [Call(key, ((number, 10),), OK, start, start + 2.0, key) for start, key in enumerate(("k", "k2"))]
-    return Witness(history=History(calls=calls))
+    return Witness(history=CallHistory(calls=calls))
 
 
 @pytest.mark.usefixtures("committed_db")
@@ -96,4 +96,4 @@ def test_a_trial_sees_what_was_applied_twice(slug: str, word: Word, monkeypatch:
         monkeypatch.setattr(skip_locked, "ANY_FREE", skip_locked.ANY_FREE.replace("BY number", "BY version"))
         add = strategy.add
         monkeypatch.setattr(strategy, "add", lambda it, posting, line: add(it, posting, line, next(places)))
-    assert run(Case(strategy=slug, workload=Deposits()), sent_twice, Word.LOST).verdict.word is word
+    assert run(TrialCase(strategy=slug, workload=Deposits()), sent_twice, Word.LOST).verdict.word is word

@@ -26,7 +26,7 @@ from ledger.reconcile_stored import books_of
 from ledger.stores.arrays import plain, quoted
 from ledger.strategies import find
 from ledger.writer import Answer, Owner, ask
-from ledger.writer.clients import Client
+from ledger.writer.clients import CallerConnection
 from ledger.writer.owner import ENOUGH
 from tests.ledger.owners import LONG, Caller, begun, candidates, committed, end_lease, heard, opened
 
@@ -216,7 +216,7 @@ def test_a_window_does_not_wait_for_single_callers(book: Book, owners: tuple[Own
     owner, _ = owners
     owner.take_over()
     assert owner.clients is not None
-    owner.clients.awaited.add(Client(socket.socket(), 0.0))
+    owner.clients.awaited.add(CallerConnection(socket.socket(), 0.0))
     owner.clients.patience = time.monotonic() + LONG
     with ThreadPoolExecutor(1) as pool:
         window = [Posting(f"k{n}", (Line("A", 1),)) for n in range(ENOUGH)]

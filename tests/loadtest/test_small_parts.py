@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from ledger.reconcile import Outcome
+from ledger.reconcile import ClientOutcome
 from loadtest import workloads
 from loadtest.commandline.arguments import as_text, named_values
 from loadtest.commandline.durations import duration, span
@@ -49,7 +49,7 @@ def test_unknown_workloads_and_options_are_named() -> None:
         workloads.find("deposits", 0)
 
 
-def call(started: float, ended: float, outcome: Outcome = Outcome.OK) -> Call:
+def call(started: float, ended: float, outcome: ClientOutcome = ClientOutcome.OK) -> Call:
     return Call(f"k{started}", (("A", 1),), outcome, started, ended, "w")
 
 
@@ -81,23 +81,23 @@ def test_a_standstill_that_the_last_answer_of_all_ends_has_recovered() -> None:
 
 
 def test_a_client_still_waiting_at_the_end_of_the_watch_has_not_recovered() -> None:
-    waits = replace(call(1, float("inf"), Outcome.INFO), answered=False)
+    waits = replace(call(1, float("inf"), ClientOutcome.INFO), answered=False)
     stall = longest_stall([call(0, 1), waits], until=21.0)
     assert stall is not None
     assert (stall.seconds, stall.recovered) == (20.0, False)
 
 
 def test_a_standstill_to_the_end_did_not_recover() -> None:
-    stall = longest_stall([call(0, 1), call(1, 31, Outcome.INFO)])
+    stall = longest_stall([call(0, 1), call(1, 31, ClientOutcome.INFO)])
     assert stall is not None
     assert not stall.recovered
 
 
 def test_out_of_stock_is_an_answer_and_busy_is_none() -> None:
-    refused = [call(0, 1), *(call(n, n + 1, Outcome.FAIL) for n in range(20))]
+    refused = [call(0, 1), *(call(n, n + 1, ClientOutcome.FAIL) for n in range(20))]
     assert longest_stall(refused) is None
     assert longest_stall(
-        [replace(each, busy=True) if each.outcome is Outcome.FAIL else each for each in refused]
+        [replace(each, busy=True) if each.outcome is ClientOutcome.FAIL else each for each in refused]
     )
 
 

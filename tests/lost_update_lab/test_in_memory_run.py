@@ -125,7 +125,7 @@ def test_answers_that_forget_what_is_committed_are_noticed(
     def forgetful(way: Any, contents: bytes, who: Any, op: Any, *how: object) -> bytes:
         return digest(repr((sorted(way.inside.items()), who, how)).encode(), op.identity)
 
-    monkeypatch.setattr(transactions.Way, "question", forgetful)
+    monkeypatch.setattr(transactions.PostgresWay, "question", forgetful)
     assert "not repeatable" in noticed(explore, bank.no_lock, monkeypatch)
 
 
@@ -135,7 +135,7 @@ def test_answers_that_forget_how_a_transaction_came_there_are_noticed(
     def forgetful(way: Any, contents: bytes, who: Any, op: Any, *how: object) -> bytes:
         return digest(contents, repr((who, how)).encode(), op.identity)
 
-    monkeypatch.setattr(transactions.Way, "question", forgetful)
+    monkeypatch.setattr(transactions.PostgresWay, "question", forgetful)
     assert "not repeatable" in noticed(explore, as_often_as_told, monkeypatch)
 
 
@@ -149,13 +149,13 @@ def as_often_as_told(own: bank.Bank, amount: int) -> str:
 
 
 def test_answers_that_forget_the_keys_are_noticed(explore: Explore, monkeypatch: pytest.MonkeyPatch) -> None:
-    right = memoised.Answers.question
+    right = memoised.RedisAnswers.question
 
     def forgetful(answers: Any, of: Any, *rest: Any) -> Any:
         asked = right(answers, of, *rest)
         return asked and (asked[0], *asked[2:])
 
-    monkeypatch.setattr(memoised.Answers, "question", forgetful)
+    monkeypatch.setattr(memoised.RedisAnswers, "question", forgetful)
     assert "not repeatable" in noticed(explore, bank.locked_by(naive), monkeypatch)
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from lost_update_lab.model.bounds import Fault
 from lost_update_lab.model.system import UNBROKEN
-from lost_update_lab.model.thread_history import History
+from lost_update_lab.model.thread_history import ThreadHistory
 from lost_update_lab.runs.found import SearchResult
 from tests.lost_update_lab import bank
 
@@ -40,7 +40,7 @@ def test_what_an_open_transaction_has_met_makes_states(
     """(The control forgets it: what was written over 200 is taken for what was written over 100.)"""
     both = explore(copies_the_other, reduction="none")
     assert explore(copies_the_other).finals == both.finals
-    monkeypatch.setattr(History, "meets", lambda *_: None)
+    monkeypatch.setattr(ThreadHistory, "meets", lambda *_: None)
     assert explore(copies_the_other).finals < both.finals
 
 
@@ -59,7 +59,7 @@ def test_a_finished_transaction_leaves_only_its_replies(
     found = explore(rolls_back_first)
     assert (found.worst, found.exhausted) == (UNBROKEN, True)
     assert found.finals == explore(rolls_back_first, reduction="none").finals
-    monkeypatch.setattr(History, "is_out", lambda *_: None)
+    monkeypatch.setattr(ThreadHistory, "is_out", lambda *_: None)
     kept = explore(rolls_back_first)
     assert (kept.finals, kept.states > found.states) == (found.finals, True)
 

@@ -160,13 +160,13 @@ def noticed(explore: Explore, lock: Any, monkeypatch: pytest.MonkeyPatch) -> str
 def test_answers_that_forget_who_listens_are_noticed(
     explore: Explore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    right = memoised.Answers.question
+    right = memoised.RedisAnswers.question
 
     def forgetful(answers: Any, *asked: Any) -> Any:
         found = right(answers, *asked)
         return found and (*found[:-1], bool(found[-1]))
 
-    monkeypatch.setattr(memoised.Answers, "question", forgetful)
+    monkeypatch.setattr(memoised.RedisAnswers, "question", forgetful)
     assert "not repeatable" in noticed(explore, if_anybody_listens, monkeypatch)
 
 

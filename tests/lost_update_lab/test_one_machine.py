@@ -20,7 +20,7 @@ from filelock import FileLock
 from lost_update_lab.gates.disk import Files
 from lost_update_lab.harness import Harness
 from lost_update_lab.model.bounds import Bounds, Fault
-from lost_update_lab.model.disk import Held
+from lost_update_lab.model.disk import HeldOnDisk
 from lost_update_lab.model.errors import Elsewhere
 from lost_update_lab.model.system import UNBROKEN
 from lost_update_lab.runs.found import SearchResult
@@ -252,7 +252,7 @@ def test_a_state_without_what_is_open_would_miss_schedules(
 ) -> None:
     """The control: by its files alone, a machine on which the lock is held is one on which it is free."""
     known = explore(of_the_kernel)
-    monkeypatch.setattr(Held, "contents", lambda held: repr(held.paths).encode())
+    monkeypatch.setattr(HeldOnDisk, "contents", lambda held: repr(held.paths).encode())
     forgets = explore(of_the_kernel)
     assert forgets.cause or forgets.states < known.states
 

@@ -21,7 +21,7 @@ from filelock import FileLock
 from lost_update_lab.model.commands import Op
 from lost_update_lab.model.errors import GATE_IT, KEEPS_STATE, SWALLOWS, Elsewhere
 from lost_update_lab.model.system import trace_of, words_of
-from lost_update_lab.model.workers import Task, Worker
+from lost_update_lab.model.workers import Task, WorkerProcess
 from lost_update_lab.runs import hang
 from lost_update_lab.runs.found import SearchResult
 from tests.lost_update_lab.bank import Bank, locked_by
@@ -136,7 +136,7 @@ def test_a_server_that_does_not_answer_is_named_with_its_command() -> None:
     while not hang._in_a_gate(thread):
         pass
     busy = Op("redis", "EVAL while true do end 0", b"EVAL")
-    told = hang.hang(Task("A", Worker("A", 0), main=True, thread=thread, op=busy))
+    told = hang.hang(Task("A", WorkerProcess("A", 0), main=True, thread=thread, op=busy))
     names["over"].set()
     assert (
         str(told) == "A waits for the answer to EVAL while true do end 0, and redis has given none for 20 s"
@@ -172,7 +172,7 @@ def test_a_thread_at_a_breakpoint_does_not_hang() -> None:
         thread.start()
         while not any("stand" in frame.name for frame in hang._frames(thread)):
             pass
-        found.append(hang._in_a_debugger(thread))
+        found.append(hang.in_a_debugger(thread))
     over.set()
     assert found == [True, False]
 

@@ -12,8 +12,8 @@ import pytest
 
 from lost_update_lab.model.bounds import Fault
 from lost_update_lab.model.system import UNBROKEN
-from lost_update_lab.model.thread_history import History
-from lost_update_lab.model.workers import Worker
+from lost_update_lab.model.thread_history import ThreadHistory
+from lost_update_lab.model.workers import WorkerProcess
 from lost_update_lab.runs.found import SearchResult
 from lost_update_lab.schedule import virtual_clock
 from tests.lost_update_lab import bank
@@ -21,8 +21,8 @@ from tests.lost_update_lab import bank
 Explore = Callable[..., SearchResult]
 
 
-def history(*rounds: bytes, collapse: bool = True) -> History:
-    made = History()
+def history(*rounds: bytes, collapse: bool = True) -> ThreadHistory:
+    made = ThreadHistory()
     for at, each in enumerate(rounds):
         made.add(each)
         made.look(at)
@@ -88,7 +88,7 @@ def test_a_thread_that_was_watched_is_known_by_its_last_round() -> None:
     """And by what it did before the first one of that kind. What is left of a lease appears in figures that change."""
 
     def turns(*told: bytes, forgets: bool = True) -> bytes:
-        made = History()
+        made = ThreadHistory()
         made.add(b"begins")
         made.close(0, collapse=False)
         for left in told:
@@ -101,7 +101,7 @@ def test_a_thread_that_was_watched_is_known_by_its_last_round() -> None:
 
 
 def test_since_when_a_thread_does_nothing_new() -> None:
-    made = History()
+    made = ThreadHistory()
     for now, did in enumerate((b"look", b"look", b"renew", b"look", b"renew")):
         made.add(did)
         made.close(now, collapse=False)
@@ -142,12 +142,12 @@ def test_the_turns_of_a_renewal_count_if_it_was_not_watched(
 
 
 def test_how_often_a_worker_has_drawn_here_changes_nothing_there() -> None:
-    often, seldom = Worker("A", 0), Worker("A", 0)
+    often, seldom = WorkerProcess("A", 0), WorkerProcess("A", 0)
     for _ in range(3):
         often.draws("sleep").random()
     assert often.draws("name").random() == seldom.draws("name").random()
     assert often.draws("sleep").random() != seldom.draws("sleep").random()
-    assert Worker("B", 1).draws("name").random() != Worker("A", 0).draws("name").random()
+    assert WorkerProcess("B", 1).draws("name").random() != WorkerProcess("A", 0).draws("name").random()
 
 
 @pytest.mark.parametrize("poll", [0.08, 1.0])

@@ -16,7 +16,7 @@ from lost_update_lab.model.system import UNBROKEN
 from lost_update_lab.runs.found import SearchResult
 from lost_update_lab.search.poll_calibration import calibrate_polls
 from lost_update_lab.search.search import Search
-from lost_update_lab.servers.clock import Clock
+from lost_update_lab.servers.clock import ServerClock
 from lost_update_lab.servers.postgres import clock_words, limits
 from tests.lost_update_lab import bank as bank_of
 from tests.lost_update_lab.bank import Bank, GaveUp, add, locked_by
@@ -89,7 +89,7 @@ def test_what_is_left_out_of_a_search_changes_no_verdict(explore: Explore) -> No
     assert [each.in_memory > 0 for each in found] == [True, False, False]
 
 
-@pytest.mark.parametrize("forgotten", [(Clock, "asked"), (Clock, "over")])
+@pytest.mark.parametrize("forgotten", [(ServerClock, "asked"), (ServerClock, "over")])
 def test_forgetting_the_clock_would_be_noticed(
     explore: Explore, forgotten: tuple[type, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -197,7 +197,7 @@ def test_real_time_ends_no_wait(explore: Explore, setting: str) -> None:
 
 
 def test_a_real_time_out_would_be_noticed(explore: Explore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "lift", lambda connection, op: limits.NONE)
+    monkeypatch.setattr(limits, "lift", lambda connection, op: limits.NO_LIMITS)
     found = explore(slow("SET lock_timeout = '1ms'"), slack=0)
     assert len(found.finals) > 1, "a deposit that gave up is missing"
 

@@ -32,6 +32,7 @@ REASONS = {
     "a schedule did not end within": "SHORTER",
     "was changed, and PostgreSQL's counters do not show it": "IT_COUNTS",
     "has given none for": "BUSY",
+    "a session that is no worker's has locked it": "ENDS_ITS_TRANSACTION",
     "waits in something that the explorer does not see": "remedy",  # GATE_IT for a socket, or as hang.py says
     "catches BaseException and goes on": "SWALLOWS",
     "… cannot connect": "LOOK_AT_THE_SERVER",

@@ -16,12 +16,12 @@ from locks.naive_lock import NaiveLock
 from locks.token_lock import TokenLock
 from locks.watchdog_lua import WatchdogLuaLock
 from locks.watchdog_mended import WatchdogMendedLock
-from lost_update_lab.gates.postgres.gate import SqlCommand
+from lost_update_lab.gates.postgres.gate import PostgresCommand
 from lost_update_lab.memo import recording
 from lost_update_lab.memo.recording import Event
 from lost_update_lab.model.bounds import SECOND, Fault, Reduction
 from lost_update_lab.model.errors import Unknown
-from lost_update_lab.model.workers import Task, Worker
+from lost_update_lab.model.workers import Task, WorkerProcess
 from lost_update_lab.runs.found import SearchResult
 from lost_update_lab.runs.run import Run
 from lost_update_lab.schedule import pending
@@ -110,13 +110,13 @@ def test_a_command_that_was_cut_off_when_it_was_first_met_is_known_all_the_same(
     """A worker stands before it, and the search turns back: that state is known."""
     deposits = harness(bank.locked_by(naive), faults=1, kinds=frozenset({Fault.FAILOVER}), patience=SECOND)
     assert Search(deposits).explore().exhausted
-    commands = [event for event in recorded(deposits) if isinstance(event, SqlCommand)]
+    commands = [event for event in recorded(deposits) if isinstance(event, PostgresCommand)]
     assert commands
     assert all(command.send for command in commands)
 
 
 def test_a_reply_that_a_client_reads_now_so_now_so_is_left_to_its_code() -> None:
-    known, worker = recording.Recording(), Worker("A", 0)
+    known, worker = recording.Recording(), WorkerProcess("A", 0)
     known.read(worker, b"GET", ((), {}))
     assert known.reading(worker, b"GET") == ((), {})
     known.read(worker, b"GET", ((), {"disable_decoding": True}))
@@ -124,7 +124,7 @@ def test_a_reply_that_a_client_reads_now_so_now_so_is_left_to_its_code() -> None
     with pytest.raises(Unknown):
         known.reading(worker, b"GET")
     with pytest.raises(Unknown):
-        known.reading(Worker("B", 1), b"GET")
+        known.reading(WorkerProcess("B", 1), b"GET")
 
 
 def impatient(own: bank.Bank, amount: int) -> str:

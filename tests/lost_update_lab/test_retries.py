@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from lost_update_lab.model.bounds import Fault, Reduction
-from lost_update_lab.model.chance import Attempt, forms
+from lost_update_lab.model.chance import Try, forms
 from lost_update_lab.model.system import UNBROKEN
 from lost_update_lab.schedule import retries
 from lost_update_lab.search.search import SearchResult
@@ -127,11 +127,11 @@ def test_a_number_that_may_come_twice_names_nothing(value: Any) -> None:
     assert forms(value) == ()
 
 
-def _closed(*tries: tuple[bytes, bytes]) -> Attempt:
+def _closed(*tries: tuple[bytes, bytes]) -> Try:
     """After these tries: (what was drawn, what was sent)."""
-    from lost_update_lab.model.workers import Task, Worker
+    from lost_update_lab.model.workers import Task, WorkerProcess
 
-    worker = Worker("A", 0)
+    worker = WorkerProcess("A", 0)
     worker.tasks.append(task := Task("A", worker, main=True))
     for drawn, sent in tries:
         worker.attempt.drawn = ()

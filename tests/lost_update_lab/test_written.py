@@ -83,7 +83,7 @@ def database(scenario_urls: tuple[str, str]) -> Iterator[str]:
             sql.execute("DROP DATABASE test_written WITH (FORCE)")
 
 
-@pytest.fixture(params=[large.LARGE, 1], ids=["small tables", "large tables"])
+@pytest.fixture(params=[large.LARGE_FROM, 1], ids=["small tables", "large tables"])
 def snapshot(
     database: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[PostgresSnapshot]:

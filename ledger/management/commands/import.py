@@ -18,7 +18,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import connections, transaction
 
 from ledger.imports import apply, chunks
-from ledger.imports.progress import BatchProgress, Progress, problem_lines, progress
+from ledger.imports.progress import BatchProgress, ImportProgress, problem_lines, progress
 from ledger.imports.upload import Upload, open_book_for, start_import
 from ledger.imports.ways import Way
 from ledger.models import Book, ImportRun
@@ -83,7 +83,7 @@ class Command(BaseCommand):
         if not all(_right(each) for each in found.files):
             raise SystemExit(1)
 
-    def _tell(self, found: Progress) -> None:
+    def _tell(self, found: ImportProgress) -> None:
         run = found.run
         self.stdout.write(
             f"{run} into book {run.book_id} ({run.book.strategy}), {run.get_way_display()}: {found.posted:,} of"
@@ -161,7 +161,7 @@ def _right(file: BatchProgress) -> bool:
     return bool(file.total) and file.posted + file.counts.get("known", 0) == file.total
 
 
-def _figures(found: Progress) -> dict[str, Any]:
+def _figures(found: ImportProgress) -> dict[str, Any]:
     return {
         "import": found.run.pk,
         "book": str(found.run.book_id),

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from loadtest.bench import neighbours
 from loadtest.bench.explorer import cores as explorer_cores
 from loadtest.bench.explorer import peer as explorer_peer
-from loadtest.bench.explorer.cases import CASES, Case
-from loadtest.bench.explorer.cores import LARGE
+from loadtest.bench.explorer.cases import CASES, SearchCase
+from loadtest.bench.explorer.cores import LARGE_CASES
 from loadtest.bench.explorer.rounds import ANY, ONE, Urls, in_turns
 from loadtest.bench.explorer.search import FULL, REAL, harness_for, rates
 from loadtest.bench.locks.pinning import pinned
@@ -45,7 +45,7 @@ class ExplorerPlan:
     the large cases. `rounds`: rounds of each case."""
 
     cases: tuple[str, ...] = tuple(CASES)
-    large: tuple[str, ...] = LARGE
+    large: tuple[str, ...] = LARGE_CASES
     rounds: int = 5
     peer: float = 12.0
     ledger: float = 20.0
@@ -53,14 +53,14 @@ class ExplorerPlan:
     install: bool = True
 
 
-QUICK = ExplorerPlan(large=LARGE[-1:], rounds=1, peer=5.0, ledger=5.0, cores=3.0, install=False)
+QUICK = ExplorerPlan(large=LARGE_CASES[-1:], rounds=1, peer=5.0, ledger=5.0, cores=3.0, install=False)
 
 
 def run(plan: ExplorerPlan, found: Measured, told: Callable[[str], None] = lambda _: None) -> None:
     """Fill `found`. `told` is called with what is being measured."""
     found.environment, found.warning = machine({}), neighbours.before()
 
-    def theirs(case: Case, database: str, redis_url: str) -> Row:
+    def theirs(case: SearchCase, database: str, redis_url: str) -> Row:
         return explorer_peer.measure(case, plan.peer, plan.install, database, redis_url)
 
     with ExitStack() as stack:
@@ -83,7 +83,7 @@ def _servers(stack: ExitStack, one_core: bool = False) -> Urls:
         return postgres.url, stack.enter_context(Valkey()).url
 
 
-def ours(case: Case, database: str, redis_url: str) -> Iterator[Row]:
+def ours(case: SearchCase, database: str, redis_url: str) -> Iterator[Row]:
     """Yield a row for each way to search. `played`: schedules that came from the recording."""
     for name, how in HOW.items():
         with harness_for(case, database, redis_url, how) as harness:

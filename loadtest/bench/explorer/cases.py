@@ -34,7 +34,7 @@ RELEASE = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL'
 
 
 @dataclass(frozen=True)
-class Case:
+class SearchCase:
     name: str
     right: str
     deposit: Callable[[Any, Any, int], None]
@@ -100,16 +100,16 @@ def lease_overrun(sql: Any, redis: Any, amount: int) -> None:
 CASES = {
     each.name: each
     for each in (
-        Case("no lock", "lost", no_lock),
-        Case("FOR UPDATE", "kept", for_update),
-        Case("FOR UPDATE after the read", "lost", for_update_late),
-        Case("FOR UPDATE inside a function", "kept", hidden_for_update),
-        Case("lease of 30 s, no work", "kept", lease_that_fits),
-        Case("lease of 30 s, 60 s of work", "lost", lease_overrun),
-        Case("no lock, two deposits each", "lost", no_lock, times=2),
-        Case("no lock, three deposits each", "lost", no_lock, times=3),
-        Case("no lock, three workers", "lost", no_lock, (10, 20, 30)),
-        Case("no lock, four workers", "lost", no_lock, (10, 20, 30, 40)),
-        Case("lease of 30 s, two deposits each", "kept", lease_that_fits, times=2),
+        SearchCase("no lock", "lost", no_lock),
+        SearchCase("FOR UPDATE", "kept", for_update),
+        SearchCase("FOR UPDATE after the read", "lost", for_update_late),
+        SearchCase("FOR UPDATE inside a function", "kept", hidden_for_update),
+        SearchCase("lease of 30 s, no work", "kept", lease_that_fits),
+        SearchCase("lease of 30 s, 60 s of work", "lost", lease_overrun),
+        SearchCase("no lock, two deposits each", "lost", no_lock, times=2),
+        SearchCase("no lock, three deposits each", "lost", no_lock, times=3),
+        SearchCase("no lock, three workers", "lost", no_lock, (10, 20, 30)),
+        SearchCase("no lock, four workers", "lost", no_lock, (10, 20, 30, 40)),
+        SearchCase("lease of 30 s, two deposits each", "kept", lease_that_fits, times=2),
     )
 }

@@ -21,7 +21,7 @@ from lost_update_lab.search.search import Search
 REAL_CORES, PLAYED_CORES = "explorer, no reduction, all cores", "explorer, no reduction, recorded, all cores"
 HOW = {REAL_CORES: REAL, PLAYED_CORES: PLAYED}
 #: cases of a few thousand schedules, where connecting and watching do not matter
-LARGE = ("no lock, three deposits each", "no lock, four workers")
+LARGE_CASES = ("no lock, three deposits each", "no lock, four workers")
 MARGIN = 60.0  # seconds beyond the budget
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from loadtest.bench.explorer import frontrun_program
-from loadtest.bench.explorer.cases import Case
+from loadtest.bench.explorer.cases import SearchCase
 from loadtest.bench.explorer.search import rates
 from loadtest.bench.locks.peer_python import NotInstalled, python_with
 from loadtest.bench.measured import Row, failed, not_run
@@ -22,7 +22,7 @@ NEEDS = ("frontrun[sql]", "psycopg[binary]", "redis")
 MARGIN = 8.0  # seconds beyond those for its search and its replays
 
 
-def measure(case: Case, seconds: float, install: bool, database: str, redis_url: str) -> Row:
+def measure(case: SearchCase, seconds: float, install: bool, database: str, redis_url: str) -> Row:
     """Return its row. Without an answer in time it has no rate. Its output from before a hang still counts."""
     row: Row = {"strategy": PEER, "case": case.name}
     try:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from loadtest.bench.explorer.cases import Case
+from loadtest.bench.explorer.cases import SearchCase
 from loadtest.bench.locks.pinning import pinned
 from loadtest.bench.measured import Row, ratios, spread
 
@@ -20,11 +20,11 @@ JUDGED = {"kept", "lost"}
 
 
 def in_turns(
-    case: Case,
+    case: SearchCase,
     rounds: int,
     places: Mapping[str, Urls],
-    ours: Callable[[Case, str, str], Iterator[Row]],
-    peer: Callable[[Case, str, str], Row],
+    ours: Callable[[SearchCase, str, str], Iterator[Row]],
+    peer: Callable[[SearchCase, str, str], Row],
 ) -> Iterator[Row]:
     """Yield a row for each of our searches, then the peer's. After a run without a verdict, the peer is not run in that
     place again, because each such run lasts as long as its time-outs."""

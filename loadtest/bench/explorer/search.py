@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from loadtest.bench.explorer.cases import Case
+from loadtest.bench.explorer.cases import SearchCase
 from loadtest.bench.explorer.system import CONTENTS, CaseSystem
 from loadtest.bench.measured import Row
 from lost_update_lab.harness import Harness
@@ -39,7 +39,7 @@ def rates(schedules: int, steps: int | None, seconds: float) -> Row:
     }
 
 
-def plain_per_s(case: Case, database: str, redis_url: str) -> float:
+def plain_per_s(case: SearchCase, database: str, redis_url: str) -> float:
     """Return how often per second the workers of a case can do their work one after the other, without an explorer, but
     with the same reset and the same check at the end. No schedule by real code can be cheaper."""
     system, done = CaseSystem(case, database, redis_url), 0
@@ -59,7 +59,7 @@ def plain_per_s(case: Case, database: str, redis_url: str) -> float:
 
 @contextmanager
 def harness_for(
-    case: Case, database: str, redis_url: str, how: dict[str, Any], budget: float = 60.0
+    case: SearchCase, database: str, redis_url: str, how: dict[str, Any], budget: float = 60.0
 ) -> Iterator[Harness]:
     """A harness in which one schedule has been executed: all clients are connected, as a peer's are before its
     search."""

@@ -11,7 +11,7 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from loadtest.bench.explorer.cases import DEPOSIT, OPENING, READ, RESET, SCHEMA, Case
+from loadtest.bench.explorer.cases import DEPOSIT, OPENING, READ, RESET, SCHEMA, SearchCase
 from locks.fair_lock import client as fair_lock_client
 from lost_update_lab.model.system import UNBROKEN, Ending, Judgement
 
@@ -67,7 +67,7 @@ class AccountSystem:
 class CaseSystem(AccountSystem):
     """The deposit of a case."""
 
-    def __init__(self, case: Case, database: str, redis_url: str) -> None:
+    def __init__(self, case: SearchCase, database: str, redis_url: str) -> None:
         super().__init__(case.name, database, redis_url)
         self.case = case
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from loadtest.bench.locks import contended, limit
 from loadtest.bench.locks import uncontended as locks_uncontended
 from loadtest.bench.locks.pinning import MISSING, can_pin, pinned
-from loadtest.bench.locks.servers import Servers, servers
+from loadtest.bench.locks.servers import BenchServers, servers
 from loadtest.bench.measured import Measured, Row
 from loadtest.bench.neighbours import neighbours
 from loadtest.trials.machine import machine
@@ -73,7 +73,7 @@ def run(plan: LocksPlan, found: Measured, told: Callable[[str], None] = lambda _
     found.warning = others.warning()
 
 
-def _measures(plan: LocksPlan, ours: Servers, pin: bool, told: Callable[[str], None]) -> Iterator[Row]:
+def _measures(plan: LocksPlan, ours: BenchServers, pin: bool, told: Callable[[str], None]) -> Iterator[Row]:
     where = "one CPU" if pin else "all CPUs"
     times = plan.contended_rounds if pin else 1
     if plan.has("uncontended"):

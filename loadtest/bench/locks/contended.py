@@ -15,7 +15,7 @@ from redis import Redis
 
 from loadtest.bench.children import ChildFailed, crew
 from loadtest.bench.locks.contenders import CONTENDED, OURS, WAITING, command, contender
-from loadtest.bench.locks.servers import Servers, bare_connection
+from loadtest.bench.locks.servers import BenchServers, bare_connection
 from loadtest.bench.measured import Row, failed, percentile, ratios, spread
 from locks.fair_lock.questions import packed
 
@@ -27,7 +27,7 @@ HEAD_START = 0.05  # seconds, so that all start at the same moment
 
 
 @dataclass(frozen=True)
-class Order:
+class SectionsOrder:
     """`start` and `end`: by `time.monotonic()`, which all processes share. `work`: seconds inside."""
 
     start: float
@@ -36,27 +36,27 @@ class Order:
 
 
 @dataclass(frozen=True)
-class Done:
+class SectionsDone:
     """`waits`: seconds of waiting before each section. `cpu`: CPU seconds that this process used."""
 
     waits: list[float]
     cpu: float
 
 
-def worker(name: str, servers: Servers) -> Callable[[], Callable[[Order], Done]]:
+def worker(name: str, servers: BenchServers) -> Callable[[], Callable[[SectionsOrder], SectionsDone]]:
     """Return the preparation of a worker process."""
 
-    def prepare() -> Callable[[Order], Done]:
+    def prepare() -> Callable[[SectionsOrder], SectionsDone]:
         acquire, release = contender(name).make(servers)
         section = Section(bare_connection(servers.plain))
         acquire()  # opens its connection and loads its scripts
         release()
 
-        def work(order: Order) -> Done:
+        def work(order: SectionsOrder) -> SectionsDone:
             time.sleep(max(0.0, order.start - time.monotonic()))
             used = time.process_time()
             waits = _loop(order, acquire, section, release)
-            return Done(waits, time.process_time() - used)
+            return SectionsDone(waits, time.process_time() - used)
 
         return work
 
@@ -82,7 +82,7 @@ class Section:
 
 
 def _loop(
-    order: Order, acquire: Callable[[], Any], section: Section, release: Callable[[], Any]
+    order: SectionsOrder, acquire: Callable[[], Any], section: Section, release: Callable[[], Any]
 ) -> list[float]:
     """Run sections until the end, and at least one: a process that starts late on a busy machine still has a result."""
     clock, waits = time.monotonic, list[float]()
@@ -97,7 +97,7 @@ def _loop(
 
 
 def measure(
-    name: str, servers: Servers, *, processes: int, seconds: float, work: float = 0.0
+    name: str, servers: BenchServers, *, processes: int, seconds: float, work: float = 0.0
 ) -> dict[str, Any]:
     """Return the figures of one round. `commands`: commands that the lock's clients sent per section. `cpu_us`: CPU
     time of clients and server per section. `right`: did every increment survive? Raises ChildFailed."""
@@ -132,10 +132,10 @@ def measure(
     }
 
 
-def _tell(children: list[Any], seconds: float, **order: Any) -> list[Done]:
+def _tell(children: list[Any], seconds: float, **order: Any) -> list[SectionsDone]:
     start = time.monotonic() + HEAD_START
     for child in children:
-        child.tell(Order(start, start + seconds, **order))
+        child.tell(SectionsOrder(start, start + seconds, **order))
     return [child.answer(seconds) for child in children]
 
 
@@ -173,7 +173,7 @@ def _heard_until(monitor: Any, admin: Redis, mark: str) -> int:
 Round = dict[tuple[str, str], dict[str, Any]]
 
 
-def one_round(servers: Servers, seconds: float, yours: Sequence[str] = ()) -> Round:
+def one_round(servers: BenchServers, seconds: float, yours: Sequence[str] = ()) -> Round:
     """Measure all contenders once. Figures that form a ratio are measured one right after the other, because other
     programs come and go. A contender that fails has a reason and no figures."""
     figures: Round = {}
@@ -243,7 +243,7 @@ def _waits_of_ours(rounds: list[Round]) -> Row:
     return found
 
 
-def waiters(servers: Servers, counts: tuple[int, ...], seconds: float) -> Iterator[Row]:
+def waiters(servers: BenchServers, counts: tuple[int, ...], seconds: float) -> Iterator[Row]:
     """Yield a row for each way of waiting and number of processes."""
     for count in counts:
         for way, name in WAITING.items():

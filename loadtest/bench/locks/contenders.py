@@ -10,7 +10,7 @@ from typing import Any
 
 import redis_lock
 
-from loadtest.bench.locks.servers import Servers, bare_connection
+from loadtest.bench.locks.servers import BenchServers, bare_connection
 from locks import LOCKS, build, find
 from locks.fair_lock.questions import packed
 from locks.server import LuaScript
@@ -25,23 +25,23 @@ TOKEN = b"0123456789abcdef:1:10000"
 class Contender:
     name: str
     about: str
-    make: Callable[[Servers], Pair]
+    make: Callable[[BenchServers], Pair]
 
 
-def ours(slug: str, **options: Any) -> Callable[[Servers], Pair]:
+def ours(slug: str, **options: Any) -> Callable[[BenchServers], Pair]:
     """One lock object for all sections."""
 
-    def make(servers: Servers) -> Pair:
+    def make(servers: BenchServers) -> Pair:
         lock = LOCKS[slug](NAME + slug, redis=servers.plain.client(), lease=LEASE, **options)  # type: ignore[call-arg]
         return lock.acquire, lock.release
 
     return make
 
 
-def anew(slug: str) -> Callable[[Servers], Pair]:
+def anew(slug: str) -> Callable[[BenchServers], Pair]:
     """A new lock object for each section, as in most programs."""
 
-    def make(servers: Servers) -> Pair:
+    def make(servers: BenchServers) -> Pair:
         redis, made = servers.plain.client(), list[Any]()
 
         def acquire() -> None:
@@ -53,10 +53,10 @@ def anew(slug: str) -> Callable[[Servers], Pair]:
     return make
 
 
-def yours(spec: str) -> Callable[[Servers], Pair]:
+def yours(spec: str) -> Callable[[BenchServers], Pair]:
     """A third-party lock: any context manager, with a new one for each section."""
 
-    def make(servers: Servers) -> Pair:
+    def make(servers: BenchServers) -> Pair:
         factory, redis, taken = find(spec), servers.plain.client(), list[Any]()
 
         def acquire() -> None:
@@ -69,29 +69,29 @@ def yours(spec: str) -> Callable[[Servers], Pair]:
     return make
 
 
-def redis_py(servers: Servers) -> Pair:
+def redis_py(servers: BenchServers) -> Pair:
     """redis-py's Lock with its default: it polls every 0.1 s."""
     lock = servers.plain.client().lock(NAME + "redis-py", timeout=LEASE)
     return lock.acquire, lock.release
 
 
-def python_redis_lock(servers: Servers) -> Pair:
+def python_redis_lock(servers: BenchServers) -> Pair:
     lock = redis_lock.Lock(servers.plain.client(), NAME + "python-redis-lock", expire=int(LEASE))
     return lock.acquire, lock.release
 
 
-def redlock(count: int, servers: Servers) -> Pair:
+def redlock(count: int, servers: BenchServers) -> Pair:
     nodes = [server.client() for server in servers.nodes[:count]]
     lock = LOCKS["redlock"](NAME, redis_nodes=nodes, lease=LEASE)  # type: ignore[call-arg]
     return lock.acquire, lock.release
 
 
-def replicated(servers: Servers) -> Pair:
+def replicated(servers: BenchServers) -> Pair:
     lock = LOCKS["replicated"](NAME, redis=servers.replicated.client(), lease=LEASE)  # type: ignore[call-arg]
     return lock.acquire, lock.release
 
 
-def durable(servers: Servers) -> Pair:
+def durable(servers: BenchServers) -> Pair:
     lock = LOCKS["durable"](NAME, redis=servers.durable.client(), lease=LEASE)  # type: ignore[call-arg]
     return lock.acquire, lock.release
 
@@ -100,12 +100,12 @@ def command(*words: bytes) -> list[bytes]:
     return [b"*%d\r\n" % len(words) + packed(*words)]
 
 
-def script(servers: Servers, filename: str, *words: bytes) -> list[bytes]:
+def script(servers: BenchServers, filename: str, *words: bytes) -> list[bytes]:
     sha = servers.plain.client().script_load(LuaScript(filename).text)
     return command(b"EVALSHA", sha.encode(), *words)
 
 
-def _prepared(servers: Servers, acquire: list[bytes], release: list[bytes]) -> Pair:
+def _prepared(servers: BenchServers, acquire: list[bytes], release: list[bytes]) -> Pair:
     connection: Any = bare_connection(servers.plain)
 
     def ask(what: list[bytes]) -> None:
@@ -120,18 +120,18 @@ def _plain(token: bytes = TOKEN) -> tuple[list[bytes], list[bytes]]:
     return command(b"SET", key, token, b"NX", b"PX", b"10000"), command(b"DELIFEQ", key, token)
 
 
-def floor_plain(servers: Servers) -> Pair:
+def floor_plain(servers: BenchServers) -> Pair:
     return _prepared(servers, *_plain())
 
 
-def floor_fenced(servers: Servers) -> Pair:
+def floor_fenced(servers: BenchServers) -> Pair:
     acquire = script(
         servers, "fenced_acquire.lua", b"2", b"bench:fenced", b"{bench:fenced}:fence", TOKEN, b"10000"
     )
     return _prepared(servers, acquire, script(servers, "token_release.lua", b"1", b"bench:fenced", TOKEN))
 
 
-def raw_socket(servers: Servers) -> Pair:
+def raw_socket(servers: BenchServers) -> Pair:
     connected = socket.socket(socket.AF_UNIX)
     connected.connect(str(servers.plain.socket))
     acquire, release = (what[0] for what in _plain(b"raw"))

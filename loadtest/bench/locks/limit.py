@@ -15,7 +15,7 @@ from typing import Any
 
 from loadtest.bench.children import ChildFailed, crew
 from loadtest.bench.locks.contenders import command
-from loadtest.bench.locks.servers import Servers
+from loadtest.bench.locks.servers import BenchServers
 from loadtest.bench.measured import Row, failed, spread
 
 TIMEOUT = 5.0
@@ -51,7 +51,7 @@ class Player:
         self._rest = b""
 
 
-def player(servers: Servers, mine: bytes, other: bytes) -> Callable[[], Callable[[Any], float]]:
+def player(servers: BenchServers, mine: bytes, other: bytes) -> Callable[[], Callable[[Any], float]]:
     """Return the preparation of a process whose work is (begins?, turns, section?) → seconds."""
 
     def prepare() -> Callable[[Any], float]:
@@ -75,7 +75,7 @@ def player(servers: Servers, mine: bytes, other: bytes) -> Callable[[], Callable
     return prepare
 
 
-def measure(servers: Servers, *, turns: int, section: bool) -> float:
+def measure(servers: BenchServers, *, turns: int, section: bool) -> float:
     """Return the hand-overs per second."""
     sides = player(servers, b"a", b"b"), player(servers, b"b", b"a")
     with crew(*sides) as (first, second):
@@ -89,7 +89,7 @@ def measure(servers: Servers, *, turns: int, section: bool) -> float:
     return 2 * turns / float(seconds)
 
 
-def rows(servers: Servers, *, turns: int, times: int) -> Iterator[Row]:
+def rows(servers: BenchServers, *, turns: int, times: int) -> Iterator[Row]:
     for section in (False, True):
         name = "raw sockets, GET and SET inside" if section else "raw sockets"
         about = {"measure": "limit", "strategy": name}

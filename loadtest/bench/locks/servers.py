@@ -14,7 +14,7 @@ NODES = 5  # for Redlock
 
 
 @dataclass(frozen=True)
-class Servers:
+class BenchServers:
     plain: Valkey
     nodes: list[Valkey]
     replicated: Valkey  # a primary with one replica
@@ -22,7 +22,7 @@ class Servers:
 
 
 @contextmanager
-def servers() -> Iterator[Servers]:
+def servers() -> Iterator[BenchServers]:
     """Start servers of our own, which no other program uses."""
     with ExitStack() as stack:
         start = stack.enter_context
@@ -30,7 +30,7 @@ def servers() -> Iterator[Servers]:
         nodes = [start(Valkey()) for _ in range(NODES)]
         primary = start(Valkey(port=0, config={"repl-diskless-sync-delay": 0}))
         start(Valkey(config={"replicaof": ("127.0.0.1", primary.port)}))
-        yield Servers(plain, nodes, primary, start(Valkey(persistence="everysec")))
+        yield BenchServers(plain, nodes, primary, start(Valkey(persistence="everysec")))
 
 
 def bare_connection(server: Valkey) -> Connection:

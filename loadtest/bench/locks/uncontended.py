@@ -12,13 +12,13 @@ from loadtest.bench.locks import foreign_peer
 from loadtest.bench.locks.contenders import FOREIGN, OURS, UNCONTENDED, Contender
 from loadtest.bench.locks.contenders import contender as contender_of
 from loadtest.bench.locks.peer_python import NotInstalled, python_with
-from loadtest.bench.locks.servers import Servers
+from loadtest.bench.locks.servers import BenchServers
 from loadtest.bench.measured import Row, failed, not_run, ratios, spread
 
 WARM_UP = 0.03  # seconds
 
 
-def worker(contender: Contender, servers: Servers) -> Callable[[], Callable[[float], float]]:
+def worker(contender: Contender, servers: BenchServers) -> Callable[[], Callable[[float], float]]:
     """Return the preparation of a process whose work is seconds → cycles per second."""
 
     def prepare() -> Callable[[float], float]:
@@ -40,7 +40,7 @@ def worker(contender: Contender, servers: Servers) -> Callable[[], Callable[[flo
 
 
 def measure(
-    servers: Servers, *, rounds: int, seconds: float, install: bool, yours: Sequence[str] = ()
+    servers: BenchServers, *, rounds: int, seconds: float, install: bool, yours: Sequence[str] = ()
 ) -> Iterator[Row]:
     """Yield one row for each contender: `per_s`, and `ratio`, fair-lock's cycles divided by the contender's, unless
     fair-lock failed."""
@@ -66,7 +66,7 @@ def measure(
 
 
 def _children(
-    servers: Servers, install: bool, yours: Sequence[str], absent: dict[str, Row]
+    servers: BenchServers, install: bool, yours: Sequence[str], absent: dict[str, Row]
 ) -> Iterator[tuple[str, Child]]:
     for contender in (*UNCONTENDED, *map(contender_of, yours)):
         yield contender.name, Forked(worker(contender, servers))

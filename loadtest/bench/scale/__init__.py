@@ -28,7 +28,7 @@ from loadtest.bench.scale.limits import KINDS, Processor, limit_of
 from loadtest.servers.background import BackgroundWorker
 from loadtest.servers.webserver import WebServer
 from loadtest.swarm.run import Swarm
-from loadtest.trials.case import Case
+from loadtest.trials.case import TrialCase
 from loadtest.trials.case import run as trial
 from loadtest.trials.machine import cores, machine
 from loadtest.workloads.imports import Imports
@@ -98,7 +98,7 @@ def _row(along: str, count: int, rounds: list[Row]) -> Row:
 def posting(along: str, count: int, seconds: float) -> Row:
     """Measure callers of the API, with `count` processes of the web server or of Locust."""
     web, locust = (count, FIXED) if along == "web" else (FIXED, count)
-    case = Case(
+    case = TrialCase(
         strategy=STRATEGY,
         workload=workloads.find("deposits", ACCOUNTS),
         store="postgres",
@@ -121,7 +121,9 @@ def posting(along: str, count: int, seconds: float) -> Row:
 def importing(count: int, lines: int) -> Row:
     """Measure one import with `count` background workers."""
     workload = Imports(ACCOUNTS, lines)
-    book = Case(strategy=STRATEGY, workload=workload, store="postgres", settings={"think": [0.0, 0.0]}).open()
+    book = TrialCase(
+        strategy=STRATEGY, workload=workload, store="postgres", settings={"think": [0.0, 0.0]}
+    ).open()
     uploads = [Upload(name, content) for name, content in workload.files().items()]
     with ExitStack() as stack:
         processor = stack.enter_context(Processor())

@@ -78,7 +78,7 @@ def caller(book: Book, accounts: int, window: int = 0) -> Callable[[], Callable[
 
 
 HEAD_START = 0.15  # seconds, so that all start at the same moment
-WARM_UP = (
+WARM_UP_SECONDS = (
     1  # second, as for pgbench: connections, plans, and the owner of a book; not longer than the timed part
 )
 
@@ -99,7 +99,7 @@ def rate(strategy: str, *, accounts: int, seconds: float, callers: int, window: 
     connections.close_all()  # each child would close a connection that it inherits by the fork
     with crew(*[caller(book, accounts, window)] * callers) as processes:
         acknowledged = 0
-        for length in (min(WARM_UP, seconds), seconds):
+        for length in (min(WARM_UP_SECONDS, seconds), seconds):
             started = time.monotonic() + HEAD_START
             for process in processes:
                 process.tell((started, started + length))

@@ -12,9 +12,9 @@ from pathlib import Path
 from django.db import connection
 
 from ledger.models import Book
-from ledger.strategies.atomic_update import STATEMENT, THIS_ONE
+from ledger.strategies.atomic_update import ADD_STATEMENT, THIS_ONE
 from loadtest.bench.children import ChildFailed
-from loadtest.bench.strategies.callers import WARM_UP, Rate, held
+from loadtest.bench.strategies.callers import WARM_UP_SECONDS, Rate, held
 from lost_update_lab.embedded.postgres import binaries
 
 #: the parameters of the statement, as SQL that pgbench's sessions evaluate themselves
@@ -44,14 +44,14 @@ def script(book: Book, accounts: int) -> str:
         "number": "'A' || :account::text",
         "entry": "(SELECT id FROM drawn)",
     }
-    statement = STATEMENT.format(which=THIS_ONE, told="") % filled
+    statement = ADD_STATEMENT.format(which=THIS_ONE, told="") % filled
     with_id = statement.replace("WITH written", "WITH drawn AS (SELECT gen_random_uuid() AS id), written", 1)
     return f"\\set account random(0, {accounts - 1})\n" + " ".join(with_id.split()) + ";\n"
 
 
 def rate(book: Book, *, accounts: int, seconds: float, clients: int, protocol: str = "prepared") -> Rate:
     """Let `clients` sessions post to `book` for this many seconds, after a second of warm-up. Raises PgbenchFailed."""
-    given, length = connection.get_connection_params(), WARM_UP + max(1, round(seconds))
+    given, length = connection.get_connection_params(), WARM_UP_SECONDS + max(1, round(seconds))
     # pragma: allowlist nextline secret
     variables = {"PGHOST": "host", "PGPORT": "port", "PGUSER": "user", "PGPASSWORD": "password"}
     environment = {name: str(given[key]) for name, key in variables.items() if given.get(key)}
@@ -59,7 +59,7 @@ def rate(book: Book, *, accounts: int, seconds: float, clients: int, protocol: s
         file = Path(folder) / "posting.sql"
         file.write_text(script(book, accounts))
         options = ["-n", "-f", str(file), "-c", str(clients), "-j", str(min(clients, os.cpu_count() or 1))]
-        options += ["-T", str(length), "-P", str(WARM_UP), "-M", protocol, str(given["dbname"])]
+        options += ["-T", str(length), "-P", str(WARM_UP_SECONDS), "-M", protocol, str(given["dbname"])]
         before = _of_children()
         done = subprocess.run(
             [binaries() / "pgbench", *options],

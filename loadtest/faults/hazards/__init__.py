@@ -11,7 +11,7 @@ from importlib import import_module
 from loadtest.faults.hazards.adversary import Adversary
 from locks.hazards import Hazard
 
-__all__ = ["HAZARDS", "Adversary"]
+__all__ = ["ADVERSARIES", "Adversary"]
 
 
 def _adversaries(word: Hazard) -> Iterator[type[Adversary]]:
@@ -24,6 +24,6 @@ def _adversaries(word: Hazard) -> Iterator[type[Adversary]]:
 
 
 #: slug → the class that inflicts it. Contention has no class: every trial has it.
-HAZARDS: dict[str, type[Adversary]] = {
+ADVERSARIES: dict[str, type[Adversary]] = {
     each.slug: each for word in Hazard if word is not Hazard.CONTENTION for each in _adversaries(word)
 }

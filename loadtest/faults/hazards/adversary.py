@@ -19,7 +19,7 @@ from locks.hazards import Hazard
 if TYPE_CHECKING:
     from loadtest.faults.scene.scene import Scene
     from loadtest.faults.scene.site import Site
-    from loadtest.faults.workers.crew import Worker
+    from loadtest.faults.workers.crew import CrewWorker
 
 
 #: seconds for each cell's worker to get inside
@@ -123,7 +123,7 @@ class Party(Adversary):
         if victim:
             scene.go_on(victim)
 
-    def enters(self, scene: Scene) -> tuple[Worker | None, str]:
+    def enters(self, scene: Scene) -> tuple[CrewWorker | None, str]:
         """Let one worker in. Return the worker and ""; or None and how it was refused ("" if it just did not get
         inside)."""
         worker = scene.hire()

@@ -26,13 +26,13 @@ from loadtest.faults.scene.scene import EASY_LEASE
 from loadtest.faults.workers.crew import Pool
 from loadtest.servers import Valkey
 from locks.hazards import Hazard
-from lost_update_lab.embedded.clock import Clock, available
+from lost_update_lab.embedded.clock import ProcessClock, available
 from lost_update_lab.embedded.reaper import REAPER
 
 if TYPE_CHECKING:
     from loadtest.faults.scene.scene import Scene
     from loadtest.faults.scene.site import Site
-    from loadtest.faults.workers.crew import Worker
+    from loadtest.faults.workers.crew import CrewWorker
 
 JUMP = 60.0  # seconds
 
@@ -77,7 +77,7 @@ class ClockJumpClient(ClockJump):
     def site(self, shared: Site) -> Iterator[Site]:
         """Yield the same servers. `self.others` are workers whose clock can be moved."""
         with TemporaryDirectory(prefix="lab-clock-") as folder, REAPER.clears(folder):
-            self.clock = Clock(Path(folder) / "clock")
+            self.clock = ProcessClock(Path(folder) / "clock")
             self.others = Pool(self.clock.environment())
             try:
                 yield shared
@@ -98,7 +98,7 @@ class ClockJumpClient(ClockJump):
         if victim:
             scene.go_on(victim)
 
-    def moved(self, scene: Scene, odd: Worker) -> float:
+    def moved(self, scene: Scene, odd: CrewWorker) -> float:
         """Move the clock of the odd worker of every cell. Return the time that it now shows."""
         self.occasion.meet(lambda: self.clock.set(self.jump))
         scene.clocks[str(odd.pid)] = self.jump

@@ -20,7 +20,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from loadtest.faults.hazards.adversary import Adversary
-from loadtest.faults.workers.crew import Dead, Worker
+from loadtest.faults.workers.crew import CrewWorker, Dead
 from locks.hazards import Hazard
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class Deadlock(Adversary):
         elif not scene.proof and tried:
             scene.cannot = f"no circle arose in {2 * TIMES} transfers in opposite directions"
 
-    def often(self, scene: Scene, pair: list[Worker], there: tuple[object, object]) -> bool:
+    def often(self, scene: Scene, pair: list[CrewWorker], there: tuple[object, object]) -> bool:
         """Try by chance, for a strategy that cannot be stopped between its accounts, or that did not wait there. Return
         whether all transfers were made."""
         free = [each for each in pair if not each.busy]
@@ -84,7 +84,7 @@ class Deadlock(Adversary):
         return scene.wait(free, 10) and len(free) == len(pair)
 
 
-def _stops(worker: Worker) -> bool:
+def _stops(worker: CrewWorker) -> bool:
     with suppress(Dead):
         heard = worker.hears(5)
         return bool(heard and heard[0] == "inside")

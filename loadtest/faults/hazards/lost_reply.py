@@ -31,7 +31,7 @@ from locks.hazards import Hazard
 if TYPE_CHECKING:
     from loadtest.faults.scene.scene import Scene
     from loadtest.faults.scene.site import Site
-    from loadtest.faults.workers.crew import Worker
+    from loadtest.faults.workers.crew import CrewWorker
 
 
 RENEWED = 3.0  # seconds; renewed after every third of it
@@ -69,19 +69,19 @@ class LostReply(Adversary):
                 loses(scene, worker)
         scene.rush()
 
-    def leaving(self, scene: Scene, worker: Worker) -> None:
+    def leaving(self, scene: Scene, worker: CrewWorker) -> None:
         """Lose the reply to what follows the business: the release, or the one command that writes the balance."""
         if scene.victim(worker=worker):
             self.proxy.swallow()
             scene.go_on(worker)
             self.lost(scene, worker, "at its end")
 
-    def entering(self, scene: Scene, worker: Worker) -> None:
+    def entering(self, scene: Scene, worker: CrewWorker) -> None:
         self.proxy.swallow()
         scene.posts(worker)
         self.lost(scene, worker, "at its beginning")
 
-    def lost(self, scene: Scene, worker: Worker, when: str) -> None:
+    def lost(self, scene: Scene, worker: CrewWorker, when: str) -> None:
         scene.wait([worker], 2)
         self.proxy.disarm()
         if hit := self.proxy.swallowed[self.known :]:

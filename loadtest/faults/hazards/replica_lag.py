@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from loadtest.faults.hazards.adversary import Party
 from loadtest.faults.scene.scene import EASY_LEASE
-from loadtest.faults.scene.site import POSTGRES
+from loadtest.faults.scene.site import POSTGRES_OPTIONS
 from loadtest.servers import Postgres, ServerError
 from loadtest.trials import dependencies
 from locks.hazards import Hazard
@@ -45,7 +45,7 @@ class ReplicaLag(Party):
 
     @contextmanager
     def site(self, shared: Site) -> Iterator[Site]:
-        self.replica = Postgres(settings={**POSTGRES, "hot_standby": "on"})
+        self.replica = Postgres(settings={**POSTGRES_OPTIONS, "hot_standby": "on"})
         try:
             done = shared.postgres.tool(
                 "pg_basebackup", "-D", str(self.replica.data), "-R", "-X", "stream", "-c", "fast",

@@ -20,7 +20,7 @@ from locks.hazards import Hazard
 
 if TYPE_CHECKING:
     from loadtest.faults.scene.scene import Scene
-    from loadtest.faults.workers.crew import Worker
+    from loadtest.faults.workers.crew import CrewWorker
 
 WAITING = (
     0.4  # seconds in which it does not get in; more on a slow machine, where it may not have got that far
@@ -62,12 +62,12 @@ class WaiterInterrupted(Adversary):
         scene.go_on(victim)
 
 
-def _answered(scene: Scene, waiter: Worker) -> bool:
+def _answered(scene: Scene, waiter: CrewWorker) -> bool:
     """Whether it got a yes or a no at once. An error would not show whether a worker waits."""
     return "'ok'" in str(waiter.answer) or bool(scene.turned_away(waiter))
 
 
-def _by_it(waiter: Worker, seconds: float) -> bool:
+def _by_it(waiter: CrewWorker, seconds: float) -> bool:
     """Whether the signal, `seconds` ago, ended its posting."""
     told = str(waiter.answer or "'ok'")
     return "Interrupt" in told or (seconds < AT_ONCE and "'ok'" not in told)

@@ -30,7 +30,7 @@ from locks.hazards import Hazard
 if TYPE_CHECKING:
     from ledger.models import Book
     from loadtest.faults.scene.scene import Scene
-    from loadtest.faults.workers.crew import Worker
+    from loadtest.faults.workers.crew import CrewWorker
 
 LINES, DIES_AT = 8, 4
 LEASE = 1.0  # of the chunk, seconds
@@ -75,7 +75,7 @@ class WorkerCrash(Adversary):
         ]
         return Upload("acme.csv", "\n".join(["seller,account,amount,reference", *lines, ""]).encode())
 
-    def go_on(self, scene: Scene, worker: Worker, run: int) -> None:
+    def go_on(self, scene: Scene, worker: CrewWorker, run: int) -> None:
         """Let the other worker ask for work until none is left, as a sweeper does."""
         begin = time.monotonic()
         until = begin + LEASE + scene.enough
@@ -97,7 +97,7 @@ class WorkerCrash(Adversary):
         journal.close()
 
 
-def stands_inside(worker: Worker) -> bool:
+def stands_inside(worker: CrewWorker) -> bool:
     with suppress(Dead):
         heard = worker.hears(8)
         return bool(heard and heard[0] == "inside")

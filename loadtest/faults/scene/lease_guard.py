@@ -17,7 +17,7 @@ from loadtest.faults.scene import sight
 
 if TYPE_CHECKING:
     from loadtest.faults.scene.site import Site
-    from loadtest.faults.workers.crew import Worker
+    from loadtest.faults.workers.crew import CrewWorker
 
 #: share of the lease after which the judge is too late
 IN_TIME = 0.8
@@ -35,9 +35,9 @@ class LeaseGuard:
     lease: float
     punctual: float = PUNCTUAL
     #: worker inside → when its lease ends if nothing renews it, and the keys that were seen; by the monotonic clock
-    ends: dict[Worker, tuple[float, dict[str, float]]] = field(default_factory=dict)
+    ends: dict[CrewWorker, tuple[float, dict[str, float]]] = field(default_factory=dict)
 
-    def watch(self, worker: Worker) -> None:
+    def watch(self, worker: CrewWorker) -> None:
         """`worker` has just got inside. If no lease is visible (a row lock, a file), it may be released at any time."""
         end = _came(worker) + self.lease
         if seen := sight.leases(self.site, self.book):
@@ -45,7 +45,7 @@ class LeaseGuard:
         if seen or time.monotonic() > end - (1 - IN_TIME) * self.lease:
             self.ends[worker] = end, sight.ends(self.site, self.book)
 
-    def limit(self, worker: Worker) -> float | None:
+    def limit(self, worker: CrewWorker) -> float | None:
         """Return until when `worker` may still continue, by the monotonic clock. None: at any time."""
         if worker not in self.ends:
             return None
@@ -55,7 +55,7 @@ class LeaseGuard:
         renewed = any(now.get(key, 0.0) > before[key] + (1 - IN_TIME) * lease for key in before)
         return _came(worker) + IN_TIME * (self.lease if renewed else lease)
 
-    def may_be_late(self, worker: Worker) -> float | None:
+    def may_be_late(self, worker: CrewWorker) -> float | None:
         """Return by how many seconds a beat of its pulse may have been late. None: by any, as no lease was seen, or it
         still has its lease."""
         _, before = self.ends.get(worker, (0.0, {}))
@@ -63,6 +63,6 @@ class LeaseGuard:
         return self.punctual * self.lease if lost else None
 
 
-def _came(worker: Worker) -> float:
+def _came(worker: CrewWorker) -> float:
     """Return when it got inside, by the monotonic clock."""
     return float((worker.inside or {}).get("at", 0.0))

@@ -22,7 +22,7 @@ from loadtest.faults.scene import sight
 from loadtest.faults.scene.lease_guard import LeaseGuard
 from loadtest.faults.scene.record import Record
 from loadtest.faults.scene.site import Site
-from loadtest.faults.workers.crew import Dead, Pool, Worker
+from loadtest.faults.workers.crew import CrewWorker, Dead, Pool
 from loadtest.history import calls as history
 from loadtest.verdict.evidence import Doubt, Stall
 from loadtest.verdict.stall import longest_stall
@@ -57,13 +57,13 @@ class Scene(Record):
     deadline: float = PATIENCE
     #: how many leases may run out, one after the other, before every worker must make progress
     leases: int = 2
-    workers: list[Worker] = field(default_factory=list)
-    struck: set[Worker] = field(default_factory=set)
+    workers: list[CrewWorker] = field(default_factory=list)
+    struck: set[CrewWorker] = field(default_factory=set)
     #: … and those whose pulse is taken
-    watched: set[Worker] = field(default_factory=set)
+    watched: set[CrewWorker] = field(default_factory=set)
     #: workers that stood between read and write
     inside: set[str] = field(default_factory=set)
-    rivals: list[Worker] = field(default_factory=list)
+    rivals: list[CrewWorker] = field(default_factory=list)
     #: keys of the calls that had their answer before the hazard
     before: frozenset[str] = frozenset()
     #: live workers without an answer at the deadline, and when that was, in seconds since the epoch
@@ -89,7 +89,9 @@ class Scene(Record):
 
     # -- workers -------------------------------------------------------------------------------------------
 
-    def hire(self, pool: Pool | None = None, env: Mapping[str, str] | None = None, kind: str = "") -> Worker:
+    def hire(
+        self, pool: Pool | None = None, env: Mapping[str, str] | None = None, kind: str = ""
+    ) -> CrewWorker:
         """`pool`, `env`: for a worker that differs from the cell's others (in its clock, or its path to the servers).
         `kind`: see Pool.hire."""
         worker = (pool or self.pool).hire(kind)
@@ -120,7 +122,7 @@ class Scene(Record):
         if late:
             self.stall = Stall(STUCK, time.monotonic() - begin)
 
-    def victim(self, patience: float = ENTER, worker: Worker | None = None) -> Worker | None:
+    def victim(self, patience: float = ENTER, worker: CrewWorker | None = None) -> CrewWorker | None:
         """Let one worker in. None if it does not get inside; then a note says why."""
         worker = worker or self.hire()
         self.struck.add(worker)
@@ -137,17 +139,17 @@ class Scene(Record):
                 worker.tells("go")
         return None
 
-    def turned_away(self, worker: Worker) -> str:
+    def turned_away(self, worker: CrewWorker) -> str:
         """Return how its last posting was refused because a lock or a server was unavailable; "" if it was not."""
         own = [each for each in history.read(self.folder).calls if each.worker == f"worker {worker.pid}"]
         return f"not granted ({own[-1].error})" if own and own[-1].busy else ""
 
-    def posts(self, worker: Worker, count: int = 1) -> bool:
+    def posts(self, worker: CrewWorker, count: int = 1) -> bool:
         """Let this worker post, under the short lease. Wait until it has begun; return whether it has."""
         worker.begins("post", count, THINK, self.lease, False)
         return self.begun([worker])
 
-    def rush(self, count: int = RIVALS) -> list[Worker]:
+    def rush(self, count: int = RIVALS) -> list[CrewWorker]:
         """Let rivals want the account. Wait until they have begun, but not for their answers."""
         while len(self.rivals) < count:
             self.rivals.append(self.hire())
@@ -161,7 +163,7 @@ class Scene(Record):
             self.doubts.append(Doubt(LATE, "run it again on a quieter machine"))
         return self.rivals[:count]
 
-    def begun(self, workers: list[Worker], seconds: float = 3.0) -> bool:
+    def begun(self, workers: list[CrewWorker], seconds: float = 3.0) -> bool:
         """Wait until each has begun to post, by its own journal. On a slow machine an order takes a while."""
         until = time.monotonic() + seconds
         while time.monotonic() < until:
@@ -171,7 +173,7 @@ class Scene(Record):
             time.sleep(0.01)
         return False
 
-    def wait(self, workers: list[Worker], seconds: float) -> bool:
+    def wait(self, workers: list[CrewWorker], seconds: float) -> bool:
         """Wait until they have finished their orders. False: not within `seconds`."""
         until = time.monotonic() + seconds
         late = [each for each in workers if not each.finishes(until)]
@@ -185,7 +187,7 @@ class Scene(Record):
         continues. True: they are done, which is only possible if nothing keeps them out."""
         return self.wait(self.rush(), max(seconds, self.pace))
 
-    def go_on(self, worker: Worker, *, outlasts: bool = False) -> None:
+    def go_on(self, worker: CrewWorker, *, outlasts: bool = False) -> None:
         """Release the worker inside. `outlasts`: even after its lease, because the hazard wants that. Otherwise, if the
         judge's own slowness has nearly used up the lease, the worker leaves without a write: that write would be an
         overrun. So does a worker that should have renewed its lease, if the machine did not let it (`pulse`)."""
@@ -195,7 +197,7 @@ class Scene(Record):
         with suppress(OSError):
             worker.tells("go", limit, most)
 
-    def pulse(self, worker: Worker) -> None:
+    def pulse(self, worker: CrewWorker) -> None:
         """From now on measure how punctual the worker inside is, if it has threads that could renew its lease."""
         if (worker.inside or {}).get("threads"):
             self.watched.add(worker)
@@ -225,7 +227,7 @@ class Scene(Record):
     def keys(self, balances: bool = False) -> dict[str, str]:
         return sight.keys(self.site, str(self.book.pk), balances)
 
-    def held(self, worker: Worker) -> str:
+    def held(self, worker: CrewWorker) -> str:
         """Return what the worker holds, as the servers show it."""
         return sight.held(self.site, str(self.book.pk), (worker.inside or {}).get("session"))
 

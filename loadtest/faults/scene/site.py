@@ -20,7 +20,7 @@ from kazoo.exceptions import NoNodeError
 from redis import Redis
 
 from ledger.resources import redis_client
-from loadtest.faults.workers.addresses import NAMES, connect_to
+from loadtest.faults.workers.addresses import WORKER_NAMES, connect_to
 from loadtest.servers import MariaDB, Postgres, Valkey, ZooKeeper, zookeeper
 from lost_update_lab.embedded import mariadb
 from lost_update_lab.embedded.reaper import REAPER
@@ -29,7 +29,7 @@ from lost_update_lab.embedded.reaper import REAPER
 CONNECTIONS = 900
 #: log_line_prefix: with the session's name. wal_keep_size: a replica that starts (replica-lag) still finds the WAL from
 #: where its backup began, even if another session makes a checkpoint
-POSTGRES = {
+POSTGRES_OPTIONS = {
     "fsync": "on",
     "max_connections": CONNECTIONS,
     "log_line_prefix": "%m [%p] %a ",
@@ -93,7 +93,7 @@ class Site:
 def private_servers(*extra: str) -> Iterator[Site]:
     """Start PostgreSQL, Valkey with a replica, and three Valkeys for majorities; migrate; and connect this process to
     them until the end. `extra`: "mariadb" and "zookeeper", which start if they are installed."""
-    before = {name: os.environ.get(name) for name in NAMES}
+    before = {name: os.environ.get(name) for name in WORKER_NAMES}
     with ExitStack() as stack:
         folder = Path(mkdtemp(prefix="lab-faults-"))
         REAPER.remove(folder)
@@ -129,7 +129,7 @@ def _started(stack: ExitStack, extra: tuple[str, ...]) -> Site:
     valkey = Valkey(port=0, persistence="always")
     replica = Valkey(config={"replicaof": ("127.0.0.1", valkey.port)})
     nodes = [Valkey(port=0) for _ in range(3)]
-    site = Site(valkey, Postgres(settings=POSTGRES), nodes)
+    site = Site(valkey, Postgres(settings=POSTGRES_OPTIONS), nodes)
     if "mariadb" in extra and not mariadb.available():
         site.mariadb = MariaDB(settings={"innodb-buffer-pool-size": "32M", "max-connections": CONNECTIONS})
     if "zookeeper" in extra and not zookeeper.available():

@@ -14,10 +14,11 @@ from django.core.cache import caches
 from django.db import connections
 from environ import Env
 
+from ledger.addresses import ADDRESS_NAMES
 from ledger.config import mariadb
 from ledger.resources import redis_client
 
-NAMES = ("DATABASE_URL", "REDIS_URL", "REDIS_NODES", "MARIADB_URL", "ZOOKEEPER_HOSTS", "LAB_DIR")
+WORKER_NAMES = (*ADDRESS_NAMES, "LAB_DIR")
 
 
 def connect_to(env: Mapping[str, str | None]) -> None:

@@ -19,7 +19,7 @@ class Dead(Exception):
     """The worker has ended, and will not answer any more."""
 
 
-class Worker:
+class CrewWorker:
     """One worker process."""
 
     def __init__(self, zygote: Zygote, kind: str = "") -> None:
@@ -107,22 +107,22 @@ class Pool:
         self._zygote = Zygote(env)
         #: a cell takes a turn while it needs the processor, and not just time
         self.turn = threading.BoundedSemaphore(4)
-        self._idle: dict[str, list[Worker]] = defaultdict(list)
-        self._all: set[Worker] = set()
+        self._idle: dict[str, list[CrewWorker]] = defaultdict(list)
+        self._all: set[CrewWorker] = set()
         self._gate = threading.Lock()
 
-    def hire(self, kind: str = "") -> Worker:
+    def hire(self, kind: str = "") -> CrewWorker:
         """`kind`: names work that leaves something behind in the worker which the next work of its kind reuses."""
         with self._gate:
             while self._idle[kind]:
                 worker = self._idle[kind].pop()
                 if worker.lives:
                     return worker
-            worker = Worker(self._zygote, kind)
+            worker = CrewWorker(self._zygote, kind)
             self._all.add(worker)
             return worker
 
-    def give_back(self, worker: Worker, *, clean: bool) -> None:
+    def give_back(self, worker: CrewWorker, *, clean: bool) -> None:
         """Take back an idle worker that no hazard struck. End any other worker."""
         if clean and not worker.busy and worker.lives:
             with self._gate:

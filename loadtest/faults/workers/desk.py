@@ -14,7 +14,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from loadtest.faults.workers.pulse import Pulse
-from loadtest.faults.workers.way import Way
+from loadtest.faults.workers.way import WayToServers
 
 Legs = tuple[tuple[str, int], ...]
 
@@ -32,7 +32,7 @@ class Desk:
     """What the process works with."""
 
     def __init__(self, pipe: Connection) -> None:
-        self.pipe, self.way = pipe, Way()
+        self.pipe, self.way = pipe, WayToServers()
         self.gated = False
         self.halfway = False
         self.lines = 0  # lines of an import until it stops
@@ -144,19 +144,19 @@ class Desk:
 
         from ledger.books import post
         from ledger.posting import Busy, Line, Posting, Refused
-        from ledger.reconcile import Outcome
+        from ledger.reconcile import ClientOutcome
 
         with suppress(Exception):
             close_old_connections()  # as at the start of a request, so that no broken session is reused
         legs = legs or (("A0001", self.sign * self.chance.randint(1, 10_000)),)
         key = uuid.uuid4().hex
         self.journal.invoke(key, legs, f"worker {os.getpid()}")
-        outcome, told, more = Outcome.INFO, "", {}
+        outcome, told, more = ClientOutcome.INFO, "", {}
         try:
             more = {"retries": post(self.book, Posting(key, tuple(Line(*leg) for leg in legs))).retries}
-            outcome = Outcome.OK
+            outcome = ClientOutcome.OK
         except (Refused, Busy) as error:
-            outcome, told, more = Outcome.FAIL, str(error), {"busy": isinstance(error, Busy)}
+            outcome, told, more = ClientOutcome.FAIL, str(error), {"busy": isinstance(error, Busy)}
         except KeyboardInterrupt:
             told = "KeyboardInterrupt: interrupted"
         except (Overdue, Starved) as error:

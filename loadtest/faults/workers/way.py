@@ -10,16 +10,16 @@ from redis.connection import parse_url
 from redis.sentinel import Sentinel
 
 from ledger import resources
-from loadtest.faults.workers.addresses import NAMES, connect_to
-from lost_update_lab.embedded.replication import NAME
+from loadtest.faults.workers.addresses import WORKER_NAMES, connect_to
+from lost_update_lab.embedded.replication import PRIMARY_NAME
 
 
-class Way:
+class WayToServers:
     """How this process reaches the servers. The next cell may send it elsewhere."""
 
     def __init__(self) -> None:
         self._client = vars(resources)["Redis"]
-        self._at_first = {name: os.environ.get(name) for name in (*NAMES, "LAB_CLIENT")}
+        self._at_first = {name: os.environ.get(name) for name in (*WORKER_NAMES, "LAB_CLIENT")}
         self._now = dict(self._at_first)
 
     def take(self, env: dict[str, str], sentinels: list[Any]) -> None:
@@ -44,7 +44,7 @@ class Following:
 
     @classmethod
     def from_url(cls, url: str, **options: Any) -> Any:
-        return Sentinel(cls.sentinels, socket_timeout=1).master_for(NAME, socket_timeout=4, **options)
+        return Sentinel(cls.sentinels, socket_timeout=1).master_for(PRIMARY_NAME, socket_timeout=4, **options)
 
 
 class AsItComes:

@@ -18,7 +18,7 @@ from loadtest.commandline.arguments import whole_number
 from loadtest.commandline.program import end_as_ctrl_c
 from loadtest.faults import chosen
 from loadtest.faults.cell import Cell, as_json
-from loadtest.faults.hazards import HAZARDS
+from loadtest.faults.hazards import ADVERSARIES
 from loadtest.faults.hazards.crash import CrashHolding
 from loadtest.faults.matrix import MatrixPlan, matrix
 from loadtest.faults.scene.site import private_servers
@@ -49,7 +49,7 @@ class Command(BaseCommand):
             action="append",
             default=[],
             metavar="NAME",
-            help=f"a hazard; may be repeated (all). One of: {', '.join(HAZARDS)}",
+            help=f"a hazard; may be repeated (all). One of: {', '.join(ADVERSARIES)}",
         )
         parser.add_argument("--quick", action="store_true", help="only the six strategies of `make demo`")
         parser.add_argument(
@@ -126,7 +126,7 @@ def _plan(options: dict[str, Any]) -> MatrixPlan:
     seed = options["seed"] if options["seed"] is not None else random.randrange(2**31)  # noqa: S311
     return MatrixPlan(
         strategies=subjects.subjects(options, CARD if options["quick"] else tuple(STRATEGIES)),
-        hazards=chosen.hazards(options) or tuple(HAZARDS),
+        hazards=chosen.hazards(options) or tuple(ADVERSARIES),
         repeat=options["repeat"],
         seed=seed,
     )

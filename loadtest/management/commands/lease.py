@@ -17,7 +17,7 @@ from loadtest.commandline.arguments import typed, whole_number
 from loadtest.commandline.durations import length
 from loadtest.commandline.subjects import usage
 from loadtest.lease.sections import measure
-from loadtest.lease.weigh import LEASES, Weighed, read, weigh
+from loadtest.lease.weigh import WEIGHED_LEASES, Weighed, read, weigh
 from loadtest.report import narrow
 from loadtest.report.console import console, show
 from loadtest.servers import embedded
@@ -68,7 +68,12 @@ class Command(BaseCommand):
             raise usage(f"--crashes {options['crashes']}: give 0 or more")
         sections = _sections(options)
         rows = list(
-            weigh(sections, options["lease"] or LEASES, a_day=options["per_day"], crashes=options["crashes"])
+            weigh(
+                sections,
+                options["lease"] or WEIGHED_LEASES,
+                a_day=options["per_day"],
+                crashes=options["crashes"],
+            )
         )
         about = {
             "strategy": None if options["sections"] else options["strategy"],

@@ -23,7 +23,7 @@ from loadtest.commandline.arguments import typed
 from loadtest.commandline.durations import length
 from loadtest.commandline.program import end_as_ctrl_c
 from loadtest.faults import chosen
-from loadtest.report.card import COMMANDS, Card, card, report_of, sentences, table
+from loadtest.report.card import JUDGING_COMMANDS, Card, card, report_of, sentences, table
 from loadtest.report.console import console, show, tell
 from loadtest.report.files import renew
 from loadtest.servers import ServerError
@@ -84,12 +84,14 @@ class Command(BaseCommand):
         subjects.writable(folder)
         end_as_ctrl_c()
         try:
-            codes = [self._ask(command, named, folder, options) for command in COMMANDS]
+            codes = [self._ask(command, named, folder, options) for command in JUDGING_COMMANDS]
         except ServerError as error:
             raise subjects.usage(error) from error
         except KeyboardInterrupt:
             raise CommandError(f"stopped. What was measured is in {folder}.", returncode=130) from None
-        reports = {command: json.loads((folder / f"{command}.json").read_text()) for command in COMMANDS}
+        reports = {
+            command: json.loads((folder / f"{command}.json").read_text()) for command in JUDGING_COMMANDS
+        }
         report = report_of(
             named, reports, {name: options[name] for name in ("seconds", "budget", "gate", "hazard")}
         )

@@ -13,7 +13,7 @@ from typing import Any
 
 from ledger.addresses import BASE_DIR
 from ledger.strategies import STRATEGIES, find
-from loadtest.faults.hazards import HAZARDS
+from loadtest.faults.hazards import ADVERSARIES
 from loadtest.report.pages import measured
 from loadtest.report.pages.kinds import GROUPS, group_of
 from loadtest.verdict.claims import agrees, claims
@@ -45,7 +45,7 @@ def merged(runs: measured.Runs, report: Mapping[str, Any]) -> measured.Runs:
 
 def wanted() -> dict[str, tuple[str, str]]:
     """Return each cell of the table, by its key in the data."""
-    return {f"{strategy} {hazard}": (strategy, hazard) for strategy in STRATEGIES for hazard in HAZARDS}
+    return {f"{strategy} {hazard}": (strategy, hazard) for strategy in STRATEGIES for hazard in ADVERSARIES}
 
 
 def section(runs: measured.Runs) -> str:
@@ -69,7 +69,7 @@ def letter(words: Words, strategy: str, hazard: str) -> str:
 
 
 def claimed_now(strategy: str, hazard: str) -> bool:
-    return claims(find(strategy).withstands, [HAZARDS[hazard].word])
+    return claims(find(strategy).withstands, [ADVERSARIES[hazard].word])
 
 
 def legend() -> Iterator[str]:
@@ -79,7 +79,7 @@ def legend() -> Iterator[str]:
         " The columns:"
     )
     yield from (*_lines(meanings), "")
-    yield from _lines(", ".join(f"{number} {slug}" for number, slug in enumerate(HAZARDS, 1)))
+    yield from _lines(", ".join(f"{number} {slug}" for number, slug in enumerate(ADVERSARIES, 1)))
 
 
 def _lines(text: str) -> list[str]:
@@ -87,10 +87,10 @@ def _lines(text: str) -> list[str]:
 
 
 def matrix(words: Words) -> Iterator[str]:
-    yield "| strategy | " + " | ".join(str(number) for number in range(1, len(HAZARDS) + 1)) + " |"
-    yield "|---|" + "---|" * len(HAZARDS)
+    yield "| strategy | " + " | ".join(str(number) for number in range(1, len(ADVERSARIES) + 1)) + " |"
+    yield "|---|" + "---|" * len(ADVERSARIES)
     for strategy in STRATEGIES:
-        cells = [letter(words, strategy, hazard) for hazard in HAZARDS]
+        cells = [letter(words, strategy, hazard) for hazard in ADVERSARIES]
         yield f"| `{strategy}` | " + " | ".join(cells) + " |"
 
 
@@ -100,7 +100,7 @@ def summary(words: Words) -> Iterator[str]:
     sound = {each: group_of(each) for each in STRATEGIES if claims(find(each).withstands)}
     yield "| hazard | " + " | ".join(GROUPS) + " |"
     yield "|---|" + "---|" * len(GROUPS)
-    for hazard in HAZARDS:
+    for hazard in ADVERSARIES:
         kinds = ([words.get(f"{s} {hazard}") for s, of in sound.items() if of == group] for group in GROUPS)
         yield f"| {hazard} | " + " | ".join(map(counted, kinds)) + " |"
 

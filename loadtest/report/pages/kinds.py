@@ -7,19 +7,19 @@ from loadtest.trials import dependencies
 
 VALKEY = "a lock on Valkey alone"
 ZOOKEEPER = "a lock on ZooKeeper alone"
-ELSEWHERE = "a lock on one machine"
+ON_ONE_MACHINE = "a lock on one machine"
 FENCED = "a lock, its number checked in the write"
 TABLE = "a lock that is a row"
 DATABASE = "the database decides"
 QUEUED = "Valkey keeps the balance, or is asked first"
-NOTHING = "no protection"
-GROUPS = (VALKEY, ZOOKEEPER, ELSEWHERE, TABLE, FENCED, DATABASE, QUEUED)
+UNPROTECTED = "no protection"
+GROUPS = (VALKEY, ZOOKEEPER, ON_ONE_MACHINE, TABLE, FENCED, DATABASE, QUEUED)
 
 
 def group_of(strategy: str) -> str:
     """Return its kind, derived from the strategy's properties and from the resources of its lock."""
     if not find(strategy).protects:
-        return NOTHING
+        return UNPROTECTED
     if find(strategy).checks_number:
         return FENCED
     asks = dependencies.asked(strategy)
@@ -28,5 +28,5 @@ def group_of(strategy: str) -> str:
     if "sql" in asks:
         return TABLE
     if dependencies.factory_of(strategy):
-        return VALKEY if dependencies.asks_valkey(strategy) else ELSEWHERE
+        return VALKEY if dependencies.asks_valkey(strategy) else ON_ONE_MACHINE
     return QUEUED if dependencies.asks_valkey(strategy) or find(strategy).stores == ("redis",) else DATABASE

@@ -12,7 +12,7 @@ from typing import Any
 
 from ledger.addresses import BASE_DIR
 from ledger.strategies import STRATEGIES
-from loadtest.faults.hazards import HAZARDS
+from loadtest.faults.hazards import ADVERSARIES
 from loadtest.faults.sentences import about
 from loadtest.report.pages import fault_matrix, measured
 from loadtest.workloads import WORKLOADS
@@ -121,7 +121,7 @@ def evidence(entry: type[Any]) -> str:
     """Return how many of its measured claims came true. For a lock: those of the strategy made from it."""
     words = measured.everything(measured.load(fault_matrix.DATA))
     [strategy] = [slug for slug, each in STRATEGIES.items() if each.__module__ == entry.__module__]
-    claimed = [hazard for hazard in HAZARDS if fault_matrix.claimed_now(strategy, hazard)]
+    claimed = [hazard for hazard in ADVERSARIES if fault_matrix.claimed_now(strategy, hazard)]
     return fault_matrix.counted([words.get(f"{strategy} {hazard}") for hazard in claimed]) if claimed else "–"
 
 

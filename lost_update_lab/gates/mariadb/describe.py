@@ -11,10 +11,10 @@ from lost_update_lab.adapters import pymysql as driver
 from lost_update_lab.model.commands import ENDS, Op
 from lost_update_lab.model.errors import BY_ANOTHER_CLOCK, BY_EXECUTE, IN_A_TRANSACTION, ONE_BY_ONE, Broken
 from lost_update_lab.servers.mariadb import clock_words, patience
-from lost_update_lab.servers.mariadb.server import NAME
+from lost_update_lab.servers.mariadb.server import MARIADB
 from lost_update_lab.telling.narrative import shortened
 
-NO_CLOCK = "MariaDB's own clock decides there, which the explorer cannot move"
+NO_MARIADB_CLOCK = "MariaDB's own clock decides there, which the explorer cannot move"
 NO_GATE = "no gate for PyMySQL's SSCursor, for several statements in one command, LOAD, USE and XA"
 
 _BEGIN = re.compile(r"\s*(?:BEGIN|START\s+TRANSACTION)\b(?!.*\bSNAPSHOT\b)", re.IGNORECASE | re.DOTALL)
@@ -43,10 +43,11 @@ def beyond(text: str, unbuffered: bool) -> Broken | None:
     if unbuffered or _SEVERAL.search(bare) or _LOAD.match(bare):
         return Broken(f"{NO_GATE} ({shortened(text, 80)})", BY_EXECUTE)
     if found := clock_words.beyond(text):
-        return Broken(f"{NO_CLOCK} ({found} in {shortened(text, 80)})", BY_ANOTHER_CLOCK)
+        return Broken(f"{NO_MARIADB_CLOCK} ({found} in {shortened(text, 80)})", BY_ANOTHER_CLOCK)
     if patience.names_unclear(text, bare):
         return Broken(
-            f"{NO_CLOCK} (how long GET_LOCK waits is no number in {shortened(text, 80)})", BY_ANOTHER_CLOCK
+            f"{NO_MARIADB_CLOCK} (how long GET_LOCK waits is no number in {shortened(text, 80)})",
+            BY_ANOTHER_CLOCK,
         )
     return None
 
@@ -80,7 +81,7 @@ def text_of(name: str, text: str, sets: bool | None = None) -> str:
 
 def describe(text: str, inside: bool, timed: bool = False) -> Op:
     """The command as a step. `inside`: inside a transaction; `timed`: the server's clock counts in it."""
-    return Op(NAME, text, text.encode(errors="surrogateescape"), *_kind_of(text, inside), timed)
+    return Op(MARIADB, text, text.encode(errors="surrogateescape"), *_kind_of(text, inside), timed)
 
 
 @lru_cache(maxsize=1 << 12)

@@ -11,13 +11,13 @@ from pymysql.connections import Connection
 
 from lost_update_lab.adapters import pymysql as driver
 from lost_update_lab.gates.mariadb.describe import (
-    NO_CLOCK,
+    NO_MARIADB_CLOCK,
     beyond,
     describe,
     outside_of_a_transaction,
     text_of,
 )
-from lost_update_lab.gates.mariadb.step import SqlCommand, execute, server_of
+from lost_update_lab.gates.mariadb.step import MariadbCommand, execute, server_of
 from lost_update_lab.gates.patch import Patches
 from lost_update_lab.model.commands import ENDS
 from lost_update_lab.model.effects import NOBODY
@@ -29,7 +29,7 @@ from lost_update_lab.runs.run import Run
 from lost_update_lab.servers.connections_before import existing
 from lost_update_lab.servers.mariadb.bypass import made
 from lost_update_lab.servers.mariadb.clock_words import sleeps, without_sleep
-from lost_update_lab.servers.mariadb.server import NAME, MariaDBServer
+from lost_update_lab.servers.mariadb.server import MARIADB, MariaDBServer
 from lost_update_lab.servers.mariadb.session import look, session_of
 from lost_update_lab.telling.narrative import shortened
 
@@ -66,7 +66,7 @@ def gated(name: str) -> Callable[..., Any]:
 def asking(place: Here, connection: Any, name: str, *args: Any, **keywords: Any) -> Standing:
     """What this method of the connection sends, as steps. Returns what the method does."""
     run, task = place.run, place.task
-    if NAME not in run.servers:
+    if MARIADB not in run.servers:
         run.error = Broken(NO_SERVER, TO_OTHERS)
         halt(task)
     _known(run, task, connection)
@@ -97,7 +97,9 @@ def _inside(server: MariaDBServer, text: str) -> Broken | None:
     """Does the command use something in which the server's own clock decides, where no gate sees it?"""
     found = server.clock_inside(text)
     return (
-        Broken(f"{NO_CLOCK} (inside of {found}, in {shortened(text, 80)})", IN_THE_COMMAND) if found else None
+        Broken(f"{NO_MARIADB_CLOCK} (inside of {found}, in {shortened(text, 80)})", IN_THE_COMMAND)
+        if found
+        else None
     )
 
 
@@ -151,7 +153,7 @@ def _sent(place: Here, connection: Any, name: str, text: str, alone: bool = Fals
         yield from run.waiting(task, NOBODY, seconds, f"sleep in MariaDB {seconds:g} s")
     op, text = describe(text, driver.inside(connection), server.by_the_clock(text)), without_sleep(text)
     op.alone = alone
-    known = SqlCommand(session.who[1:], op, name, text, driver.commits_by_itself(connection))
+    known = MariadbCommand(session.who[1:], op, name, text, driver.commits_by_itself(connection))
     event = run.arrives(task, known)
     try:
         return (yield from execute(run, task, connection, event))
@@ -181,11 +183,14 @@ def _known(run: Run, task: Task, connection: Any) -> None:
         session.begins_at(driver, connection, server.level)
     server.answers.strict |= session.isolated != "READ-COMMITTED"
     server.answers.meets |= session.isolated in MEETS
-    sessions, used = task.worker.sessions.setdefault(NAME, {}), task.uses.setdefault(NAME, [])
+    sessions, used = (
+        task.worker.sessions.setdefault(MARIADB, {}),
+        task.uses.setdefault(MARIADB, []),
+    )
     if sessions.get(connection, task) is not task and run.recorder:
         run.recorder.opaque("two threads use one session of MariaDB")
     if connection not in used:
-        only_owner(run, task, NAME, connection)
+        only_owner(run, task, MARIADB, connection)
         used.append(connection)
     sessions[connection] = task
     session_of(connection).who = task.worker.index, task.number, used.index(connection)
@@ -203,7 +208,7 @@ def connect(connection: Any, *args: Any, **keywords: Any) -> Any:
     """The handshake is not a step, and no clock that it looks at is the worker's. If the explorer was given no MariaDB,
     its address is one like any other (gates/outside.py)."""
     place = here()
-    if place is not None and NAME not in place.run.servers:
+    if place is not None and MARIADB not in place.run.servers:
         driver.connect(connection, *args, **keywords)
         return
     if place is not None and place.run.recorder and hasattr(connection, "explorer_session"):
@@ -216,7 +221,7 @@ def connect(connection: Any, *args: Any, **keywords: Any) -> Any:
 def close(connection: Any) -> None:
     """What its session held is free at once. The server would end the session at some later moment."""
     place = here()
-    if place is not None and NAME in place.run.servers and hasattr(connection, "explorer_session"):
+    if place is not None and MARIADB in place.run.servers and hasattr(connection, "explorer_session"):
         if place.run.recorder and session_of(connection).status(driver, connection).matters:
             place.run.recorder.opaque("a session of MariaDB was closed that held something")
         server_of(place.run).end_sessions([connection])

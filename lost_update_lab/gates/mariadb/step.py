@@ -10,20 +10,33 @@ from typing import Any
 import pymysql
 
 from lost_update_lab.adapters import pymysql as driver
-from lost_update_lab.gates.mariadb.describe import NO_CLOCK, lasts, locks_tables, sets, shown, tells_patience
+from lost_update_lab.gates.mariadb.describe import (
+    NO_MARIADB_CLOCK,
+    lasts,
+    locks_tables,
+    sets,
+    shown,
+    tells_patience,
+)
 from lost_update_lab.memo.recording import Recording
 from lost_update_lab.model.commands import ENDS, Op
 from lost_update_lab.model.digest import digest
 from lost_update_lab.model.errors import BY_ANOTHER_CLOCK, Broken, Unknown
 from lost_update_lab.model.memoised_server import Who
+from lost_update_lab.model.server import NEWS_WITHIN_MS
 from lost_update_lab.model.workers import Standing, Task
 from lost_update_lab.schedule import pending
 from lost_update_lab.schedule.world import World
 from lost_update_lab.servers.mariadb import clock_words
-from lost_update_lab.servers.mariadb.locks import NEWS_WITHIN_MS
-from lost_update_lab.servers.mariadb.memoised import GOES_ON, Answer, MemoisedMariaDB, Status, Wait
+from lost_update_lab.servers.mariadb.memoised import (
+    MARIADB_GOES_ON,
+    MariadbAnswer,
+    MemoisedMariaDB,
+    Status,
+    Wait,
+)
 from lost_update_lab.servers.mariadb.patience import STATEMENT, waiting
-from lost_update_lab.servers.mariadb.server import NAME, MariaDBServer
+from lost_update_lab.servers.mariadb.server import MARIADB, MariaDBServer
 from lost_update_lab.servers.mariadb.session import look_again, session_of
 from lost_update_lab.telling.narrative import shortened
 
@@ -33,7 +46,7 @@ _LOST = 2013
 
 
 @dataclass(slots=True)
-class SqlCommand:
+class MariadbCommand:
     """A command as it was recorded. `name`: the connection's, by its thread and its place among those of the thread.
     `method`: PyMySQL's, which has sent it, and `text`: what that sends. `commits`: before this command, each one of the
     session does so by itself."""
@@ -48,9 +61,12 @@ class SqlCommand:
         return self.name, self.op.identity, self.op.text, self.op.alone, self.method
 
     def play(self, world: World, task: Task, recording: Recording) -> Standing:
-        sessions, used = task.worker.sessions.setdefault(NAME, {}), task.uses.setdefault(NAME, [])
+        sessions, used = (
+            task.worker.sessions.setdefault(MARIADB, {}),
+            task.uses.setdefault(MARIADB, []),
+        )
         if self.name[1] == len(used):
-            used.append(recording.connection(task.worker, NAME, lambda one: one not in sessions))
+            used.append(recording.connection(task.worker, MARIADB, lambda one: one not in sessions))
         connection = used[self.name[1]]
         if connection not in sessions and not driver.is_open(connection):
             raise Unknown(task.worker.index)
@@ -60,14 +76,14 @@ class SqlCommand:
             yield from execute(world, task, connection, self)
 
     def stand(self, world: World, task: Task) -> None:
-        who, server = (task.worker.index, *self.name), world.servers[NAME]
+        who, server = (task.worker.index, *self.name), world.servers[MARIADB]
         assert isinstance(server, MemoisedMariaDB)
-        task.worker.sessions.setdefault(NAME, {})[who] = task
+        task.worker.sessions.setdefault(MARIADB, {})[who] = task
         server.uses(who, self.commits)
         pending.stand(world, task, self.op)
 
     def turn(self, world: World, task: Task, recording: Recording) -> None:
-        who, server, op = (task.worker.index, *self.name), world.servers[NAME], self.op
+        who, server, op = (task.worker.index, *self.name), world.servers[MARIADB], self.op
         assert isinstance(server, MemoisedMariaDB)
         before = server.session(who)
         if before.waits:
@@ -93,7 +109,7 @@ class SqlCommand:
             _lose(world, task, who)
 
 
-def execute(world: World, task: Task, connection: Any, command: SqlCommand) -> Standing:
+def execute(world: World, task: Task, connection: Any, command: MariadbCommand) -> Standing:
     """Stand before the command, then send it and read the answer. Returns what PyMySQL's method does."""
     server, session, op = server_of(world), session_of(connection), command.op
     yield from pending.standing(world, task, op)
@@ -132,7 +148,7 @@ def execute(world: World, task: Task, connection: Any, command: SqlCommand) -> S
     return found
 
 
-def _sent(world: World, task: Task, connection: Any, command: SqlCommand) -> Standing:
+def _sent(world: World, task: Task, connection: Any, command: MariadbCommand) -> Standing:
     """Send it. Ends when the answer is there."""
     session, text = session_of(connection), clock_words.virtual(command.text)
     driver.ask(connection, waiting(text))
@@ -148,7 +164,7 @@ def _answered(world: World, task: Task, connection: Any, op: Op) -> Standing:
     """If no answer comes, the server is asked whether the command waits. If no other session is inside a transaction,
     or holds a lock, nothing could block it."""
     server, session = server_of(world), session_of(connection)
-    others = [s for w in world.workers for s in w.sessions.get(NAME, ()) if s is not connection]
+    others = [s for w in world.workers for s in w.sessions.get(MARIADB, ()) if s is not connection]
     patience = NEWS_WITHIN_MS if server.holds(others) else None
     while not driver.has_answered(connection, patience):
         kind = "" if session.late else server.waits_for(connection, op)
@@ -157,7 +173,7 @@ def _answered(world: World, task: Task, connection: Any, op: Op) -> Standing:
             continue
         if clock_words.goes_on(op.text):
             raise Broken(
-                f"{NO_CLOCK} (SYSDATE() after a wait, in {shortened(op.text, 80)})", BY_ANOTHER_CLOCK
+                f"{NO_MARIADB_CLOCK} (SYSDATE() after a wait, in {shortened(op.text, 80)})", BY_ANOTHER_CLOCK
             )
         wait = session.patience.wait(kind, op.text, session.usual)
         server.waits(connection, op, wait)
@@ -170,20 +186,20 @@ def _answered(world: World, task: Task, connection: Any, op: Op) -> Standing:
             connection,
             op,
             session.status(driver, connection)._replace(waits=wait, late=session.late),
-            GOES_ON,
+            MARIADB_GOES_ON,
         )
         patience = NEWS_WITHIN_MS
 
 
 def too_late(world: World, task: Task) -> None:
     """The time that its command may wait is over."""
-    server = world.servers[NAME]
+    server = world.servers[MARIADB]
     assert isinstance(server, MariaDBServer | MemoisedMariaDB)
     server.too_late(task.session)
 
 
 def server_of(world: World) -> MariaDBServer:
-    server = world.servers[NAME]
+    server = world.servers[MARIADB]
     assert isinstance(server, MariaDBServer)
     return server
 
@@ -232,7 +248,7 @@ def _after(
         task.history.is_out(session.who)
     if touched:
         server.touched()
-    server.learn(connection, op, Answer(reply, told, failed, server.held, touched, status))
+    server.learn(connection, op, MariadbAnswer(reply, told, failed, server.held, touched, status))
 
 
 def _only_rows(text: str) -> bool:

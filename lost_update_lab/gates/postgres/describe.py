@@ -16,7 +16,7 @@ from lost_update_lab.adapters import psycopg as driver
 from lost_update_lab.model.commands import Op
 from lost_update_lab.model.errors import BY_A_LOOK, BY_ANOTHER_CLOCK, BY_EXECUTE, Broken
 from lost_update_lab.servers.postgres import clock_words
-from lost_update_lab.servers.postgres.server import NAME
+from lost_update_lab.servers.postgres.server import POSTGRES
 from lost_update_lab.servers.postgres.transactions import CALL
 from lost_update_lab.telling.narrative import shortened
 
@@ -36,7 +36,7 @@ Send = Callable[[PGconn], None]
 
 NO_GATE = "no gate for psycopg's pipeline mode, executemany() and COPY"
 NO_NEWS = "no gate for psycopg's notifies(): when a notification comes is unknown to the explorer"
-NO_CLOCK = "PostgreSQL's own clock decides there, which the explorer cannot move"
+NO_POSTGRES_CLOCK = "PostgreSQL's own clock decides there, which the explorer cannot move"
 
 
 def beyond(kind: str, values: Mapping[str, Any], timed: bool) -> Broken | None:
@@ -52,7 +52,9 @@ def beyond(kind: str, values: Mapping[str, Any], timed: bool) -> Broken | None:
         found = (
             "its clock is asked"  # by a generator of the program's own, which cannot be given another text
         )
-    return Broken(f"{NO_CLOCK} ({found} in {shortened(text, 80)})", BY_ANOTHER_CLOCK) if found else None
+    return (
+        Broken(f"{NO_POSTGRES_CLOCK} ({found} in {shortened(text, 80)})", BY_ANOTHER_CLOCK) if found else None
+    )
 
 
 def by_the_clock(text: str, timed: bool) -> bool:
@@ -69,15 +71,15 @@ def text_of(values: Mapping[str, Any]) -> str:
 
 def describe(name: str, values: Mapping[str, Any], idle: bool, timed: bool = False) -> Op:
     if name == driver.COMMIT:
-        return Op(NAME, "COMMIT", b"COMMIT")
+        return Op(POSTGRES, "COMMIT", b"COMMIT")
     if name == driver.ROLLBACK:
-        return Op(NAME, "ROLLBACK", b"ROLLBACK")
+        return Op(POSTGRES, "ROLLBACK", b"ROLLBACK")
     if name in (driver.ENTER, driver.EXIT):  # `with connection.transaction()`
         return _transaction(values, idle, entering=name == driver.ENTER)
     text = text_of(values) if "query" in values else name.strip("_").removesuffix("_gen")
     params = values.get("params")
     shown = text if params is None else f"{text} ← {_shown(params)}"
-    return Op(NAME, shown, repr((text, params)).encode(), *_kind_of(text), by_the_clock(text, timed))
+    return Op(POSTGRES, shown, repr((text, params)).encode(), *_kind_of(text), by_the_clock(text, timed))
 
 
 @lru_cache(maxsize=1 << 12)
@@ -99,7 +101,7 @@ def _transaction(values: Mapping[str, Any], idle: bool, entering: bool) -> Op:
     else:
         text = "COMMIT" if outer else "RELEASE"
     local = entering or (not outer and not failed)
-    return Op(NAME, text, text.encode(), local, reads=local)
+    return Op(POSTGRES, text, text.encode(), local, reads=local)
 
 
 def _shown(params: Any) -> str:

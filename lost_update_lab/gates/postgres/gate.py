@@ -12,11 +12,10 @@ from psycopg.pq import TransactionStatus
 
 from lost_update_lab.adapters import psycopg as driver
 from lost_update_lab.gates.patch import Patches
-from lost_update_lab.gates.postgres import ddl
 from lost_update_lab.gates.postgres.connections import connect
 from lost_update_lab.gates.postgres.describe import (
-    NO_CLOCK,
     NO_GATE,
+    NO_POSTGRES_CLOCK,
     Send,
     beyond,
     by_the_clock,
@@ -26,7 +25,7 @@ from lost_update_lab.gates.postgres.describe import (
     text_of,
     under_way,
 )
-from lost_update_lab.gates.postgres.step import SqlCommand, begin, execute
+from lost_update_lab.gates.postgres.step import PostgresCommand, begin, execute
 from lost_update_lab.model.commands import ENDS, Op
 from lost_update_lab.model.effects import NOBODY
 from lost_update_lab.model.errors import (
@@ -42,10 +41,10 @@ from lost_update_lab.runs.one_owner import only_owner
 from lost_update_lab.runs.place import Active, Here, here
 from lost_update_lab.runs.run import Run
 from lost_update_lab.schedule import pending
-from lost_update_lab.servers.postgres import levels, limits
+from lost_update_lab.servers.postgres import ddl, levels, limits
 from lost_update_lab.servers.postgres.clock_words import sleeps, virtual
-from lost_update_lab.servers.postgres.server import NAME, PostgresServer
-from lost_update_lab.servers.postgres.transactions import USUAL
+from lost_update_lab.servers.postgres.server import POSTGRES, PostgresServer
+from lost_update_lab.servers.postgres.transactions import NOT_STRICT
 from lost_update_lab.snapshot.written import publish
 from lost_update_lab.telling.narrative import shortened
 
@@ -83,11 +82,11 @@ def waiting(place: Here, connection: Any, gen: Any) -> Standing:
         name in (driver.COMMIT, driver.ROLLBACK) and status == TransactionStatus.IDLE
     ):
         return driver.wait(connection, gen)
-    if NAME not in place.run.servers:
+    if POSTGRES not in place.run.servers:
         place.run.error = Broken(NO_SERVER, NO_SERVER_THERE)
         gen.close()
         halt(place.task)
-    server = place.run.servers[NAME]
+    server = place.run.servers[POSTGRES]
     assert isinstance(server, PostgresServer)
     if place.run.ending:
         return _unwind(place.task, server, connection, gen, name)
@@ -95,7 +94,7 @@ def waiting(place: Here, connection: Any, gen: Any) -> Standing:
     kind = driver.kind_of(gen, given)
     if error := (
         beyond(kind, given, server.timed)
-        or ddl.beyond(server, text_of(given))
+        or (None if server.makes_tables else ddl.beyond(text_of(given)))
         or _inside(server, given)
         or _begins_to_ask(server, given)
     ):
@@ -132,7 +131,9 @@ def _inside(server: PostgresServer, given: dict[str, Any]) -> Broken | None:
     text = text_of(given)
     found = server.clock_inside(text, by_the_clock(text, server.timed))
     return (
-        Broken(f"{NO_CLOCK} (inside of {found}, in {shortened(text, 80)})", IN_THE_COMMAND) if found else None
+        Broken(f"{NO_POSTGRES_CLOCK} (inside of {found}, in {shortened(text, 80)})", IN_THE_COMMAND)
+        if found
+        else None
     )
 
 
@@ -181,7 +182,7 @@ def _sent(
     if seconds is not None:
         gen, given = yield from _sleep(run, task, connection, gen, given, seconds)
     tells = hasattr(source, "pgresult")
-    event = run.arrives(task, SqlCommand(name, op, known.explorer_isolation, tells=tells))
+    event = run.arrives(task, PostgresCommand(name, op, known.explorer_isolation, tells=tells))
     result = (lambda: getattr(source, "pgresult", None)) if tells else None
     try:
         steps = execute(run, task, connection, op, gen, result)
@@ -195,7 +196,7 @@ def _begins_to_meet(server: PostgresServer, connection: Any, op: Op, outside: bo
     """Is this the first command to which a write under way makes a difference? `outside`: of a transaction."""
     if op.local or op.text in ENDS:
         return False
-    strict = connection.explorer_isolation not in USUAL
+    strict = connection.explorer_isolation not in NOT_STRICT
     return server.compound.begins(op.text, not op.reads, strict, outside and server.answers.counts(op))
 
 
@@ -219,8 +220,8 @@ def _begins(
 ) -> Standing:
     """Begin a transaction, as psycopg does before its first command. `alone`: it has only one (Op)."""
     connection.explorer_sends = Sends(task, lambda: None)
-    op = Op(NAME, text.decode(), text, local=True, reads=True, alone=alone)
-    begins = SqlCommand(name, op, connection.explorer_isolation, begins=True, send=sending(text))
+    op = Op(POSTGRES, text.decode(), text, local=True, reads=True, alone=alone)
+    begins = PostgresCommand(name, op, connection.explorer_isolation, begins=True, send=sending(text))
     run.arrives(task, begins)
     yield from begin(run, task, connection, op, driver.command(connection, text))
 
@@ -228,8 +229,8 @@ def _begins(
 def _ends(run: Run, task: Task, connection: Any, name: tuple[int, int], text: str) -> Standing:
     """End the transaction that a command is by itself. After an error nobody can come in between."""
     undone = text == "ROLLBACK"
-    op = Op(NAME, text, text.encode(), local=undone, reads=undone, alone=True)
-    run.arrives(task, SqlCommand(name, op, connection.explorer_isolation, send=sending(op.identity)))
+    op = Op(POSTGRES, text, text.encode(), local=undone, reads=undone, alone=True)
+    run.arrives(task, PostgresCommand(name, op, connection.explorer_isolation, send=sending(op.identity)))
     yield from execute(run, task, connection, op, driver.command(connection, op.identity), None)
 
 
@@ -252,11 +253,14 @@ def _sleep(
 
 def _name_of(run: Run, task: Task, connection: psycopg.Connection[Any]) -> tuple[int, int]:
     """The name of the connection: the thread that uses it, and its place among the connections of this thread."""
-    sessions, used = task.worker.sessions.setdefault(NAME, {}), task.uses.setdefault(NAME, [])
+    sessions, used = (
+        task.worker.sessions.setdefault(POSTGRES, {}),
+        task.uses.setdefault(POSTGRES, []),
+    )
     if sessions.get(connection, task) is not task and run.recorder:
         run.recorder.opaque("two threads use one session of PostgreSQL")
     if connection not in used:
-        only_owner(run, task, NAME, connection)
+        only_owner(run, task, POSTGRES, connection)
         used.append(connection)
     sessions[connection] = task
     return task.number, used.index(connection)

@@ -21,21 +21,27 @@ from lost_update_lab.memo.recording import Recording
 from lost_update_lab.model.commands import ENDS, Op
 from lost_update_lab.model.errors import Unknown, WritesByReading
 from lost_update_lab.model.memoised_server import Who
+from lost_update_lab.model.server import NEWS_WITHIN_MS
 from lost_update_lab.model.workers import Standing, Task
 from lost_update_lab.schedule import pending
 from lost_update_lab.schedule.world import World
-from lost_update_lab.servers.postgres import levels, limits
-from lost_update_lab.servers.postgres.limits import NONE, Limits
-from lost_update_lab.servers.postgres.locks import NEWS_WITHIN_MS, holds
-from lost_update_lab.servers.postgres.memoised import GOES_ON, Answer, MemoisedPostgres, Session
-from lost_update_lab.servers.postgres.server import NAME, PostgresServer
+from lost_update_lab.servers.postgres import ddl, levels, limits
+from lost_update_lab.servers.postgres.limits import NO_LIMITS, TimeLimits
+from lost_update_lab.servers.postgres.locks import holds
+from lost_update_lab.servers.postgres.memoised import (
+    POSTGRES_GOES_ON,
+    MemoisedPostgres,
+    PostgresAnswer,
+    PostgresSession,
+)
+from lost_update_lab.servers.postgres.server import POSTGRES, PostgresServer
 from lost_update_lab.servers.postgres.transactions import lasts
 
 GIVEN_UP = "canceling statement due to user request"
 
 
 @dataclass(slots=True)
-class SqlCommand:
+class PostgresCommand:
     """A command as it was recorded. `name`: the connection's, by its thread and its place among those of the thread.
     `begins`: it is psycopg's own BEGIN before a command. `tells`: its reply is told to the worker."""
 
@@ -50,15 +56,15 @@ class SqlCommand:
         return self.name, self.op.identity, self.op.text, self.isolation, self.begins, self.tells
 
     def play(self, world: World, task: Task, recording: Recording) -> Standing:
-        sessions, used = task.worker.sessions.setdefault(NAME, {}), task.uses.setdefault(NAME, [])
+        sessions, used = task.worker.sessions.setdefault(POSTGRES, {}), task.uses.setdefault(POSTGRES, [])
         if self.name[1] == len(used):
-            used.append(recording.connection(task.worker, NAME, lambda one: one not in sessions))
+            used.append(recording.connection(task.worker, POSTGRES, lambda one: one not in sessions))
         connection = used[self.name[1]]
         if self.send is None or (connection not in sessions and connection.closed):
             raise Unknown(task.worker.index)
         sessions[connection], connection.explorer_isolation = task, self.isolation
         connection.explorer_who = task.worker.index, *self.name
-        server = world.servers[NAME]
+        server = world.servers[POSTGRES]
         assert isinstance(server, PostgresServer)
         levels.begins_at(connection, server.level, self.op.text)
         results: list[PGresult] = []
@@ -71,14 +77,14 @@ class SqlCommand:
             yield from execute(world, task, connection, self.op, steps, told)
 
     def stand(self, world: World, task: Task) -> None:
-        who, server = (task.worker.index, *self.name), world.servers[NAME]
+        who, server = (task.worker.index, *self.name), world.servers[POSTGRES]
         assert isinstance(server, MemoisedPostgres)
-        task.worker.sessions.setdefault(NAME, {})[who] = task
+        task.worker.sessions.setdefault(POSTGRES, {})[who] = task
         server.uses(who, self.isolation)
         pending.stand(world, task, self.op)
 
     def turn(self, world: World, task: Task, recording: Recording) -> None:
-        who, server, op = (task.worker.index, *self.name), world.servers[NAME], self.op
+        who, server, op = (task.worker.index, *self.name), world.servers[POSTGRES], self.op
         assert isinstance(server, MemoisedPostgres)
         session = server.session(who)
         if session.waits:
@@ -111,7 +117,7 @@ def _noted(gen: Generator[Any, Any, PGresult], results: list[PGresult]) -> Gener
 def begin(world: World, task: Task, connection: Any, op: Op, gen: Any) -> Standing:
     """psycopg begins a transaction by itself before the first command: a step of its own. What its client gives up then
     is this BEGIN; or the command, if that is `alone` (Op)."""
-    server = world.servers[NAME]
+    server = world.servers[POSTGRES]
     assert isinstance(server, PostgresServer)
     yield from pending.standing(world, task, op)
     if task.canceled:
@@ -137,7 +143,7 @@ def execute(
     waits: bool = False,
 ) -> Standing:
     """`result`: returns what came back, once it has; None: the worker is not told. `waits`: it was sent, and waits."""
-    server = world.servers[NAME]
+    server = world.servers[POSTGRES]
     assert isinstance(server, PostgresServer)
     if not waits:
         yield from pending.standing(world, task, op)
@@ -148,6 +154,8 @@ def execute(
     try:
         answer = yield from _drive(world, task, server, connection, op, gen, lifted)
     except psycopg.Error as raised:
+        if raised.diag.message_primary == ddl.MAKES:
+            raise ddl.refused(op.text) from None
         limits.put_back(connection, lifted)
         touched = _after(task, server, connection, op)
         error = _as_it_would_be(task, raised)
@@ -268,7 +276,7 @@ def _drive(
     connection: Any,
     op: Op,
     gen: Generator[Any, Any, Any],
-    lifted: Limits,
+    lifted: TimeLimits,
 ) -> Standing:
     """Run psycopg's own generator. When no reply comes, the server is asked whether the command is blocked.
     If no other session is inside a transaction, or holds a lock, nothing could block it. `lifted`: how long it may
@@ -276,7 +284,7 @@ def _drive(
     sent = world.now
     socket = connection.pgconn.socket
     poller = select.poll()
-    others = [s for w in world.workers for s in w.sessions.get(NAME, ()) if s is not connection]
+    others = [s for w in world.workers for s in w.sessions.get(POSTGRES, ()) if s is not connection]
     patience = NEWS_WITHIN_MS if server.holds(others) else None
     try:
         wants = next(gen)
@@ -316,7 +324,7 @@ def _too_late(world: World, task: Task, server: PostgresServer, limit: str) -> N
 
 def _ask(world: World, connection: Any, op: Op, begins: bool = False, tells: bool = False) -> None:
     """Note what the answer will depend on; None: the answer is not to be kept."""
-    server = world.servers[NAME]
+    server = world.servers[POSTGRES]
     assert isinstance(server, PostgresServer)
     connection.explorer_asked, connection.explorer_found = None, b""
     server.clock.sends(connection.explorer_who, op.alone)
@@ -327,23 +335,24 @@ def _ask(world: World, connection: Any, op: Op, begins: bool = False, tells: boo
         _question(server, connection, op, *how)
 
 
-def _note_waits(world: World, connection: Any, op: Op, lifted: Limits) -> None:
-    server, asked = world.servers[NAME], connection.explorer_asked
+def _note_waits(world: World, connection: Any, op: Op, lifted: TimeLimits) -> None:
+    server, asked = world.servers[POSTGRES], connection.explorer_asked
     assert isinstance(server, PostgresServer)
     if world.learns:
         server.way.waits(
             server.everything(), connection.explorer_who, server.clock.asked(op, connection.explorer_who)
         )
-        server.way.known = server.way.known and lifted == NONE  # only the scheduler knows when that wait ends
+        # only the scheduler knows when a wait with a limit ends
+        server.way.known = server.way.known and lifted == NO_LIMITS
         if asked and server.way.known and not server.answers.closed:
             server.answers.known[asked] = None
 
 
 def _note_goes_on(world: World, connection: Any, op: Op) -> None:
-    server = world.servers[NAME]
+    server = world.servers[POSTGRES]
     assert isinstance(server, PostgresServer)
     if world.learns:
-        _question(server, connection, op, *GOES_ON)
+        _question(server, connection, op, *POSTGRES_GOES_ON)
 
 
 def _question(server: PostgresServer, connection: Any, op: Op, *how: object) -> None:
@@ -369,11 +378,11 @@ def _learn(
     error: str = "",
     touched: bool = False,
 ) -> None:
-    server, asked = world.servers[NAME], connection.explorer_asked
+    server, asked = world.servers[POSTGRES], connection.explorer_asked
     assert isinstance(server, PostgresServer)
     if not world.learns:
         return
-    session = Session(
+    session = PostgresSession(
         connection.pgconn.transaction_status,
         getattr(connection, "explorer_wrote", False),
         getattr(connection, "explorer_calls", False),
@@ -381,17 +390,9 @@ def _learn(
         connection.explorer_isolation,
         connection.closed,
     )
-    told = reply or error.encode()
-    counts, asked_op = server.answers.counts(op), connection.explorer_timed
-    server.way.went(
-        connection.explorer_found,
-        connection.explorer_who,
-        asked_op,
-        told,
-        bool(error),
-        session.inside,
-        counts,
-    )
+    told, counts = reply or error.encode(), server.answers.counts(op)
+    how = connection.explorer_timed, told, bool(error), session.inside, counts
+    server.way.went(connection.explorer_found, connection.explorer_who, *how)
     if asked and not server.answers.closed:
         held = server.committed(), server.everything()
-        server.answers.known[asked] = Answer(reply, shown, error, *held, touched, session)
+        server.answers.known[asked] = PostgresAnswer(reply, shown, error, *held, touched, session)

@@ -20,13 +20,13 @@ from lost_update_lab.model.workers import Standing, State, Task
 from lost_update_lab.runs.run import Run
 from lost_update_lab.schedule import pending
 from lost_update_lab.servers.postgres import limits
-from lost_update_lab.servers.postgres.server import NAME, PostgresServer
+from lost_update_lab.servers.postgres.server import POSTGRES, PostgresServer
 
-ENDS = Op(NAME, "(the session ends: its client is gone)", b"the session ends")
-COMMITS = Op(NAME, "COMMIT", b"COMMIT")
+ENDS = Op(POSTGRES, "(the session ends: its client is gone)", b"the session ends")
+COMMITS = Op(POSTGRES, "COMMIT", b"COMMIT")
 
 
-class Left:
+class LeftSession:
     """A session whose client is gone, as the server sees it."""
 
     def __init__(self, connection: Any) -> None:
@@ -48,11 +48,11 @@ def leave(run: Run, task: Task, connection: Any) -> bool:
     if unknown or task.state is State.WAIT or limits.are_set(connection):
         return False
     left = run.new_unheard(task)
-    session: Any = Left(connection)
+    session: Any = LeftSession(connection)
     cut(connection)
     connection.explorer_cut = None  # it stays closed
     task.history.is_out(session.explorer_who)
-    task.worker.sessions[NAME][session] = left
+    task.worker.sessions[POSTGRES][session] = left
     place = run.waiting_line.index(task) if waits else 0
     gen = fetched(session.pgconn) if waits else sent(session.pgconn, send) if send else None
     left.steps = _goes_on(run, left, session, op, gen, waits)
@@ -67,7 +67,7 @@ def leave(run: Run, task: Task, connection: Any) -> bool:
 
 
 def _goes_on(run: Run, task: Task, session: Any, op: Any, gen: Any, waits: bool) -> Standing:
-    server = run.servers[NAME]
+    server = run.servers[POSTGRES]
     assert isinstance(server, PostgresServer)
     if gen:
         task.op, task.canceling = op, True

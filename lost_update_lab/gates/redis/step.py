@@ -31,7 +31,7 @@ from lost_update_lab.schedule import pending
 from lost_update_lab.schedule.world import World
 from lost_update_lab.servers.redis.commands import UNANSWERED, for_ever, shown, subscribes, time_out, waits
 from lost_update_lab.servers.redis.leases import BY_A_KEY, BY_SET, FIELD, UNCODED, of_a_field
-from lost_update_lab.servers.redis.memoised import Answer, MemoisedRedis, Read, queued_after, repeatable
+from lost_update_lab.servers.redis.memoised import MemoisedRedis, Read, RedisAnswer, queued_after, repeatable
 from lost_update_lab.servers.redis.scripts import script_of, time_of_day, virtual
 from lost_update_lab.servers.redis.server import RedisServer
 from lost_update_lab.servers.redis.streams import BY_ITSELF, IDLE, by_its_clock, least_idle
@@ -379,7 +379,7 @@ def _learn(world: World, gated: Gated, op: Op, exact: bytes, told: str, error: b
         ends = tuple(
             (key, end - world.now if key in (granted or ()) else None) for key, end in leases.items()
         )
-        server.answers.known[asked] = Answer(exact, told, error, contents, ends, messages)
+        server.answers.known[asked] = RedisAnswer(exact, told, error, contents, ends, messages)
 
 
 def _waits_for_reply(task: Task, server: RedisServer) -> bool:

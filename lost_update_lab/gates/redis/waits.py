@@ -10,7 +10,7 @@ from lost_update_lab.gates.redis.messages import waiting_for
 from lost_update_lab.model.workers import Standing, Task
 from lost_update_lab.schedule import faults, pending
 from lost_update_lab.schedule.world import World
-from lost_update_lab.servers.redis.commands import WAITS
+from lost_update_lab.servers.redis.commands import WAIT_COMMANDS
 from lost_update_lab.servers.redis.server import RedisServer
 from lost_update_lab.servers.redis.wire import readable
 
@@ -54,7 +54,7 @@ def until_readable(
 def _will_be_confirmed(world: World, task: Task, server: RedisServer, command: str) -> bool:
     """Is it a WAIT, or WAITAOF, for replicas that all exist and follow?"""
     name, *numbers = command.split(" ")
-    if name.encode() not in WAITS:
+    if name.encode() not in WAIT_COMMANDS:
         return False
     server.confirming.add(name)
     if server.lags:

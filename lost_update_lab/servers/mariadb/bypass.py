@@ -17,7 +17,7 @@ def made() -> set[int]:
     return _made
 
 
-class BypassDetector:
+class MariadbBypassDetector:
     """`ask`: one round trip beside the gates. `next_number`: the number of the connection that is made next."""
 
     def __init__(

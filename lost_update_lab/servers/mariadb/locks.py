@@ -13,10 +13,10 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
+from lost_update_lab.model.server import NEWS_WITHIN_MS
+
 K = TypeVar("K")
 Ask = Callable[[str], tuple[tuple[Any, ...], ...]]
-#: how many ms a reply may take before the server is asked whether the command is blocked
-NEWS_WITHIN_MS = 1
 
 MONITOR = "SHOW ENGINE INNODB STATUS"
 TABLES = "SELECT state FROM information_schema.processlist WHERE id = {} AND state LIKE 'Waiting for%lock%'"

@@ -12,12 +12,12 @@ from lost_update_lab.model.digest import digest
 from lost_update_lab.model.errors import Unanswered
 from lost_update_lab.model.memoised_server import MemoisedServer, Who
 from lost_update_lab.model.workers import Task
-from lost_update_lab.servers.clock import Clock
+from lost_update_lab.servers.clock import ServerClock
 from lost_update_lab.servers.deadlines import Ends
-from lost_update_lab.servers.mariadb.way import Way
+from lost_update_lab.servers.mariadb.way import MariadbWay
 
 #: distinguishes the answer to a command that has waited from the command itself
-GOES_ON = "goes on"
+MARIADB_GOES_ON = "goes on"
 
 
 class Wait(NamedTuple):
@@ -54,7 +54,7 @@ def _found(everything: bytes, ever: frozenset[str]) -> bytes:
     return digest(everything, *(line.encode() for line in sorted(ever)))
 
 
-class Held(NamedTuple):
+class HeldInTables(NamedTuple):
     """What the tables hold: the part that makes a state; all columns; the rows that ever existed; times to come."""
 
     contents: bytes
@@ -68,41 +68,41 @@ class Held(NamedTuple):
         return _found(self.everything, self.ever)
 
 
-class Answer(NamedTuple):
+class MariadbAnswer(NamedTuple):
     """`reply`, `shown`: as the worker was told it. What the tables hold, and the status of the session, then."""
 
     reply: bytes
     shown: str
     failed: bool
-    held: Held
+    held: HeldInTables
     touched: bool
     status: Status
 
 
-class Answers:
+class MariadbAnswers:
     """What the server has answered; a Wait: for another session. `free`: the waiting sessions whose commands are
     answered. `strict`: a session has another isolation than READ COMMITTED. `meets`: one sees what is not committed."""
 
     def __init__(self) -> None:
-        self.known: dict[bytes, Answer | Wait] = {}
+        self.known: dict[bytes, MariadbAnswer | Wait] = {}
         self.free: dict[bytes, tuple[Who, ...]] = {}
         self.strict = self.meets = False
 
 
-class Kept:
+class KeptOfSchedule:
     """What the real server and the memoised one keep of a schedule."""
 
-    answers: Answers
-    way: Way
-    clock: Clock
+    answers: MariadbAnswers
+    way: MariadbWay
+    clock: ServerClock
 
     def begin_kept(self, timed: bool) -> None:
-        self.way, self.clock = Way(), Clock(timed)
+        self.way, self.clock = MariadbWay(), ServerClock(timed)
         #: what sessions hold beyond their transactions, by how they came to hold it
         self.held_by: Mapping[Who, bytes] = {}
 
     @property
-    def held(self) -> Held:
+    def held(self) -> HeldInTables:
         raise NotImplementedError
 
     def question(self, who: Who, op: Op, status: Status, *how: object) -> tuple[bytes | None, Op]:
@@ -158,11 +158,16 @@ class Kept:
         return digest(repr(sorted(held.ever)).encode() if gone else b"", self.way.numbers, by, clock)
 
 
-class MemoisedMariaDB(Kept, MemoisedServer):
+class MemoisedMariaDB(KeptOfSchedule, MemoisedServer):
     """`held`: in the opening state. `draws`: does a command draw a number?"""
 
     def __init__(
-        self, name: str, answers: Answers, held: Held, clock: Clock, draws: Callable[[Op], bool]
+        self,
+        name: str,
+        answers: MariadbAnswers,
+        held: HeldInTables,
+        clock: ServerClock,
+        draws: Callable[[Op], bool],
     ) -> None:
         super().__init__(held.contents, {}, held.everything)
         self.begin_kept(clock.decides)
@@ -175,7 +180,7 @@ class MemoisedMariaDB(Kept, MemoisedServer):
         return twin
 
     @property
-    def held(self) -> Held:
+    def held(self) -> HeldInTables:
         return self._held
 
     def before_step(self, op: Op) -> None:
@@ -194,10 +199,10 @@ class MemoisedMariaDB(Kept, MemoisedServer):
         self.sessions[who] = self.session(who)._replace(holds=holds)
         self.note(who, holds)
 
-    def answer(self, who: Who, op: Op) -> Answer | Wait:
+    def answer(self, who: Who, op: Op) -> MariadbAnswer | Wait:
         """Execute the command; or, if it has waited, hear its answer. Raises Unanswered."""
         before, found = self.session(who), self._held.found
-        asked, timed = self.question(who, op, before, *((GOES_ON,) if before.waits else ()))
+        asked, timed = self.question(who, op, before, *((MARIADB_GOES_ON,) if before.waits else ()))
         answer = self.answers.known.get(asked) if asked else None
         if answer is None:
             raise Unanswered
@@ -256,12 +261,12 @@ class MemoisedMariaDB(Kept, MemoisedServer):
         return any(self.session(who).keeps for who in sessions)
 
 
-def undisturbed(answers: Answers, op: Op, others_hold: bool) -> bool:
+def undisturbed(answers: MariadbAnswers, op: Op, others_hold: bool) -> bool:
     """A plain SELECT reads what is committed, whenever the snapshot of its transaction was taken."""
     return (op.reads and not answers.meets) or op.text in ENDS or not others_hold
 
 
-def look_at_isolation(answers: Answers, op: Op) -> None:
+def look_at_isolation(answers: MariadbAnswers, op: Op) -> None:
     text = op.text.upper()
     if "ISOLATION" in text or "SNAPSHOT" in text:
         answers.strict |= "READ COMMITTED" not in text and "READ-COMMITTED" not in text

@@ -11,7 +11,7 @@ import re
 #: settings of a session, in s
 ROWS, STATEMENT = "innodb_lock_wait_timeout", "max_statement_time"
 #: what a command may wait for, beside rows
-NAME = "name"
+NAMED_LOCK = "name"
 #: s; in real time a command waits until the scheduler says that its time is over
 FOR_EVER = 86_400
 #: the lock of a name: the name, and how many seconds it waits

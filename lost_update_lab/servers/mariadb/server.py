@@ -9,16 +9,17 @@ from typing import Any
 from lost_update_lab.model.bounds import EPOCH, SECOND
 from lost_update_lab.model.commands import ENDS, Op
 from lost_update_lab.model.errors import Broken
+from lost_update_lab.model.server import NEWS_WITHIN_MS
 from lost_update_lab.model.server_defaults import Plain
 from lost_update_lab.model.workers import Task
 from lost_update_lab.servers.compound import Compound
 from lost_update_lab.servers.mariadb import clock_words, deadlines, locks
-from lost_update_lab.servers.mariadb.bypass import BypassDetector, made
+from lost_update_lab.servers.mariadb.bypass import MariadbBypassDetector, made
 from lost_update_lab.servers.mariadb.memoised import (
-    Answer,
-    Answers,
-    Held,
-    Kept,
+    HeldInTables,
+    KeptOfSchedule,
+    MariadbAnswer,
+    MariadbAnswers,
     MemoisedMariaDB,
     Status,
     Wait,
@@ -26,11 +27,11 @@ from lost_update_lab.servers.mariadb.memoised import (
     undisturbed,
 )
 from lost_update_lab.servers.mariadb.session import Driver, ended, session_of
-from lost_update_lab.servers.mariadb.unseen import CALLED, Hidden
+from lost_update_lab.servers.mariadb.unseen import CALLED_IN_MARIADB, HiddenOnMariadb
 from lost_update_lab.snapshot.mariadb import MariaDBSnapshot, Rows
 from lost_update_lab.telling.narrative import shortened
 
-NAME = "mariadb"
+MARIADB = "mariadb"
 NO_TABLES = "the explorer sees locks of rows and of names, and none of whole tables (LOCK TABLES, DDL)"
 BY_ROWS = "lock a row, or a name (GET_LOCK)"
 _UNCOUNTED = re.compile(
@@ -42,12 +43,12 @@ _ZONE = "SELECT TIMESTAMPDIFF(SECOND, UTC_TIMESTAMP(), NOW())"
 _SYSDATE = ("SET SESSION timestamp = 1", "SELECT SYSDATE() = NOW()", "SET SESSION timestamp = DEFAULT")
 
 
-class MariaDBServer(Kept, Plain):
+class MariaDBServer(KeptOfSchedule, Plain):
     """`connect`: makes a connection of the explorer's own to the database. `driver`: how to talk past the gates.
     `left_out`: columns that make no state, such as times of day: their names, or those of table and column. `besides`:
     tables that no schedule writes."""
 
-    name = NAME
+    name = MARIADB
     lags = learns = False
     virtual_by = "each session's timestamp"
     #: the isolation level of transactions that do not ask for one; "": what their sessions have
@@ -63,12 +64,12 @@ class MariaDBServer(Kept, Plain):
         self._new_connection, self.driver, self._left_out = connect, driver, frozenset(left_out)
         self.admin, self._holder = self._mine(), self._mine()
         self.snapshot = MariaDBSnapshot(self.ask, self._held_by_it, besides)
-        self._bypass = BypassDetector(self.ask, self._next_number)
-        self._hidden, self._zone = Hidden(self.ask), int(self.ask(_ZONE)[0][0])
+        self._bypass = MariadbBypassDetector(self.ask, self._next_number)
+        self._hidden, self._zone = HiddenOnMariadb(self.ask), int(self.ask(_ZONE)[0][0])
         self._sysdate_is_now = bool([self.ask(each) for each in _SYSDATE][1][0][0])
         #: commands that read and write
-        self.compound = Compound(lambda: (str(name) for (name,) in self.ask(CALLED)))
-        self._seen: dict[int, Held] = {}
+        self.compound = Compound(lambda: (str(name) for (name,) in self.ask(CALLED_IN_MARIADB)))
+        self._seen: dict[int, HeldInTables] = {}
         self.version = 0
         self._ask = self.changed = True
         self._written: set[str] = set()
@@ -76,7 +77,7 @@ class MariaDBServer(Kept, Plain):
         self._waiting: dict[Any, tuple[str, Wait]] = {}
         self._free: set[Any] = set()
         self.timed, self.digits = False, frozenset[int]()
-        self.answers = Answers()
+        self.answers = MariadbAnswers()
         self.begin_kept(False)
 
     def _mine(self) -> Any:
@@ -140,10 +141,10 @@ class MariaDBServer(Kept, Plain):
         self._ask = True
 
     @property
-    def held(self) -> Held:
+    def held(self) -> HeldInTables:
         return self._look()
 
-    def _look(self) -> Held:
+    def _look(self) -> HeldInTables:
         """Look once for each version."""
         if self.version not in self._seen:
             rows = self.snapshot.rows()
@@ -152,7 +153,7 @@ class MariaDBServer(Kept, Plain):
             contents = "".join(f"{line}\n" for line in lines).encode()
             names = {name: table.columns for name, table in self.snapshot.tables.items()}
             ends = deadlines.ends(rows, names, self._zone, self.digits) if self.timed else ()
-            self._seen[self.version] = Held(contents, repr(rows).encode(), before | set(lines), ends)
+            self._seen[self.version] = HeldInTables(contents, repr(rows).encode(), before | set(lines), ends)
         return self._seen[self.version]
 
     def _lines(self, rows: Rows) -> list[str]:
@@ -190,7 +191,7 @@ class MariaDBServer(Kept, Plain):
         if self.timed and shown <= self.digits:
             return False
         self.timed, self.digits = True, self.digits | shown
-        self.answers = Answers()
+        self.answers = MariadbAnswers()
         self._seen.clear()
         return True
 
@@ -218,7 +219,7 @@ class MariaDBServer(Kept, Plain):
         session.asked, session.timed = self.question(session.who, op, status, *how)
         session.found = self.held.found
 
-    def learn(self, connection: Any, op: Op, answer: Answer) -> None:
+    def learn(self, connection: Any, op: Op, answer: MariadbAnswer) -> None:
         """It was answered."""
         session, status = session_of(connection), answer.status
         inside = bool(status.inside or status.holds)
@@ -272,7 +273,7 @@ class MariaDBServer(Kept, Plain):
                 self.ask(f"KILL QUERY {number}")
                 while not self.driver.has_answered(connection, 1000):
                     pass  # for a moment it still looks as if it waited
-            self.driver.has_answered(connection, locks.NEWS_WITHIN_MS)
+            self.driver.has_answered(connection, NEWS_WITHIN_MS)
         self._ask = True
 
     # -- sessions -----------------------------------------------------------------------------------------------

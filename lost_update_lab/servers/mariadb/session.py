@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 from lost_update_lab.servers.mariadb.memoised import Status, Wait
 from lost_update_lab.servers.mariadb.patience import (
     FOR_EVER,
-    NAME,
+    NAMED_LOCK,
     ROWS,
     STATEMENT,
     named_patience,
@@ -54,8 +54,8 @@ class Patience(NamedTuple):
 
     def wait(self, kind: str, text: str, usual: Patience) -> Wait:
         """How long this command may wait for "rows", or a "name"."""
-        given = named_patience(text) if kind == NAME else row_patience(text)
-        seconds = given if kind == NAME or given is not None else self.rows
+        given = named_patience(text) if kind == NAMED_LOCK else row_patience(text)
+        seconds = given if kind == NAMED_LOCK or given is not None else self.rows
         limit = kind
         if self.statement is not None and (seconds is None or self.statement < seconds):
             seconds, limit = self.statement, STATEMENT
@@ -64,7 +64,7 @@ class Patience(NamedTuple):
 
 
 @dataclass(slots=True)
-class Session:
+class MariadbSession:
     """`settings`: statements that make a new session like this one. `autocommit`: as it was when first seen."""
 
     settings: tuple[str, ...]
@@ -142,18 +142,18 @@ class Session:
         return Status(inside, commits, self.holds, keeps=self.keeps)
 
 
-def session_of(connection: Any) -> Session:
-    found: Session = connection.explorer_session
+def session_of(connection: Any) -> MariadbSession:
+    found: MariadbSession = connection.explorer_session
     return found
 
 
-def look(driver: Driver, connection: Any) -> Session:
+def look(driver: Driver, connection: Any) -> MariadbSession:
     """Look at a connection that is seen for the first time. In real time it waits for ever from now on."""
     settings = tuple(_setting(*row) for row in driver.run(connection, SETTINGS))
     patience, isolation = _patience(driver, connection)
     for statement in _waits(patience):
         driver.run(connection, statement)
-    return Session(settings, driver.commits_by_itself(connection), isolation, patience, patience)
+    return MariadbSession(settings, driver.commits_by_itself(connection), isolation, patience, patience)
 
 
 def look_again(driver: Driver, connection: Any) -> None:

@@ -17,7 +17,7 @@ UNION ALL SELECT event_object_table, action_statement FROM information_schema.tr
 WHERE event_object_schema = DATABASE()
 """
 #: functions and views, and tables with triggers
-CALLED = """
+CALLED_IN_MARIADB = """
 SELECT routine_name FROM information_schema.routines WHERE routine_schema = DATABASE() AND routine_type = 'FUNCTION'
 UNION ALL SELECT table_name FROM information_schema.views WHERE table_schema = DATABASE()
 UNION ALL SELECT event_object_table FROM information_schema.triggers WHERE event_object_schema = DATABASE()
@@ -25,7 +25,7 @@ UNION ALL SELECT event_object_table FROM information_schema.triggers WHERE event
 _WORD = re.compile(r"\w+")
 
 
-class Hidden:
+class HiddenOnMariadb:
     """`ask`: one round trip beside the gates."""
 
     def __init__(self, ask: Callable[[str], tuple[tuple[Any, ...], ...]]) -> None:

@@ -31,7 +31,7 @@ _UNSEEN = re.compile(
 )
 
 
-class Way(way.Way):
+class MariadbWay(way.Way):
     """Under READ COMMITTED a plain SELECT sees what is committed and what its own transaction wrote; a COMMIT depends
     on its own transaction, unless others wait: what it releases may commit by itself at once. Any other command may
     meet what every open transaction has locked. Under another isolation (`strict`: a session has one) each command

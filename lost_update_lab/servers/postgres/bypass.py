@@ -30,7 +30,7 @@ FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'cli
 _made: set[int] = set()
 
 
-class BypassDetector:
+class PostgresBypassDetector:
     """`admin`: the explorer's own session."""
 
     def __init__(self, admin: psycopg.Connection[Any]) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 from psycopg import IsolationLevel
 from psycopg.pq import ExecStatus, TransactionStatus
 
-from lost_update_lab.servers.postgres.transactions import USUAL
+from lost_update_lab.servers.postgres.transactions import NOT_STRICT
 
 #: the session forgets what it was told
 _FORGETS = re.compile(r"\s*(?:RESET|DISCARD)\b", re.IGNORECASE)
@@ -23,7 +23,7 @@ def default_of(connection: Any) -> IsolationLevel | None:
     if not hasattr(connection, "explorer_level"):
         name = _shown(connection).upper().replace(" ", "_")
         level = IsolationLevel[name] if name else None
-        connection.explorer_level = None if level in USUAL else level
+        connection.explorer_level = None if level in NOT_STRICT else level
     level = connection.explorer_level
     return level if isinstance(level, IsolationLevel) else None
 

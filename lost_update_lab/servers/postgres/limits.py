@@ -22,7 +22,7 @@ LOCK, STATEMENT = "lock_timeout", "statement_timeout"
 _UNITS = {"us": 0.001, "ms": 1.0, "s": 1e3, "min": 6e4, "h": 3.6e6, "d": 8.64e7}
 
 
-class Limits(NamedTuple):
+class TimeLimits(NamedTuple):
     """In ms; 0: none. `local`: they are lifted until the transaction ends."""
 
     lock: int = 0
@@ -37,31 +37,31 @@ class Limits(NamedTuple):
         return min(found, default=(None, ""))
 
 
-NONE = Limits()
+NO_LIMITS = TimeLimits()
 
 
-def lift(connection: Any, op: Op) -> Limits:
+def lift(connection: Any, op: Op) -> TimeLimits:
     """Before a command: look at a session that is seen for the first time, and note one that is told its limits. Lifts
     those that count for this command, and returns them."""
     if connection.closed:
-        return NONE
+        return NO_LIMITS
     _know(connection, op.text)
     if not connection.explorer_limited or op.local or _ENDS.match(op.text) or speaks_of_them(op.text):
-        return NONE
+        return NO_LIMITS
     inside = connection.pgconn.transaction_status != TransactionStatus.IDLE
     found = _look(connection)._replace(local=inside)
-    if found[:2] == NONE[:2]:
-        return NONE
-    _put(connection, NONE._replace(local=inside))
+    if found[:2] == NO_LIMITS[:2]:
+        return NO_LIMITS
+    _put(connection, NO_LIMITS._replace(local=inside))
     return found
 
 
-def put_back(connection: Any, lifted: Limits) -> None:
+def put_back(connection: Any, lifted: TimeLimits) -> None:
     """After the command. With its transaction, what was set for it has ended."""
     status = connection.pgconn.transaction_status
     inside = status != TransactionStatus.IDLE
     if (
-        lifted != NONE
+        lifted != NO_LIMITS
         and not connection.closed
         and status != TransactionStatus.INERROR
         and lifted.local == inside
@@ -72,7 +72,7 @@ def put_back(connection: Any, lifted: Limits) -> None:
 def _know(connection: Any, text: str) -> None:
     if not hasattr(connection, "explorer_limits"):
         connection.explorer_limits = _look(connection)
-        connection.explorer_limited = connection.explorer_limits != NONE
+        connection.explorer_limited = connection.explorer_limits != NO_LIMITS
     connection.explorer_limited |= speaks_of_them(text)
 
 
@@ -81,12 +81,12 @@ def are_set(connection: Any) -> bool:
     return bool(getattr(connection, "explorer_limited", False))
 
 
-def now(connection: Any) -> Limits:
+def now(connection: Any) -> TimeLimits:
     """What is set in this session now."""
-    return _look(connection) if are_set(connection) else NONE
+    return _look(connection) if are_set(connection) else NO_LIMITS
 
 
-def _put(connection: Any, limits: Limits) -> None:
+def _put(connection: Any, limits: TimeLimits) -> None:
     local = "LOCAL " if limits.local else ""
     settings = ((LOCK, limits.lock), (STATEMENT, limits.statement))
     connection.pgconn.exec_("; ".join(f"SET {local}{name} = {ms}" for name, ms in settings).encode())
@@ -96,7 +96,7 @@ def reset(connection: Any) -> None:
     """After a run: the session is as it was when it was made."""
     if getattr(connection, "explorer_limited", False):
         _put(connection, connection.explorer_limits)
-        connection.explorer_limited = connection.explorer_limits != NONE
+        connection.explorer_limited = connection.explorer_limits != NO_LIMITS
 
 
 def error(limit: str) -> psycopg.Error:
@@ -106,8 +106,8 @@ def error(limit: str) -> psycopg.Error:
     return kind(said)
 
 
-def _look(connection: Any) -> Limits:
-    return Limits(_shown(connection, LOCK), _shown(connection, STATEMENT))
+def _look(connection: Any) -> TimeLimits:
+    return TimeLimits(_shown(connection, LOCK), _shown(connection, STATEMENT))
 
 
 def _shown(connection: Any, name: str) -> int:

@@ -17,11 +17,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
+from lost_update_lab.model.server import NEWS_WITHIN_MS
+
 Rows = list[tuple[bytes | None, ...]]
 Edges = dict[int, set[int]]
 K = TypeVar("K")
-#: how long a reply may take before the server is asked whether the command is blocked
-NEWS_WITHIN_MS = 1
 
 BLOCKERS = "SELECT pid, pg_blocking_pids(pid) FROM unnest($1::int[]) AS pid"
 _SESSIONS = "SELECT pid FROM pg_stat_activity WHERE datname = current_database()"
@@ -66,7 +66,7 @@ def array(numbers: Sequence[int]) -> bytes:
     return b"{%s}" % ",".join(map(str, numbers)).encode()
 
 
-class Line:
+class WaitingLine:
     """Releases waiting sessions one after the other, so that the same one comes first each time.
 
     `blockers_of`: asks the server which sessions block these process ids. `admin`: a connection to it."""

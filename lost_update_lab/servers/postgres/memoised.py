@@ -13,13 +13,18 @@ from lost_update_lab.model.commands import ENDS, Op
 from lost_update_lab.model.errors import Unanswered
 from lost_update_lab.model.memoised_server import MemoisedServer, Who
 from lost_update_lab.model.workers import Task
-from lost_update_lab.servers.clock import Clock
+from lost_update_lab.servers.clock import ServerClock
 from lost_update_lab.servers.deadlines import Ends
 from lost_update_lab.servers.draws import Draws
-from lost_update_lab.servers.postgres.transactions import USUAL, Way, changes_nothing, draws_number
+from lost_update_lab.servers.postgres.transactions import (
+    NOT_STRICT,
+    PostgresWay,
+    changes_nothing,
+    draws_number,
+)
 
 
-class Answer(NamedTuple):
+class PostgresAnswer(NamedTuple):
     """`reply`, `shown`: as the worker was told it. `error`: the name of its class, if it is one. Also what is committed
     afterwards, and the state of the session then."""
 
@@ -29,10 +34,10 @@ class Answer(NamedTuple):
     contents: bytes
     everything: bytes
     touched: bool
-    session: Session
+    session: PostgresSession
 
 
-class Session(NamedTuple):
+class PostgresSession(NamedTuple):
     status: int = TransactionStatus.IDLE
     wrote: bool = False
     calls: bool = False
@@ -48,13 +53,13 @@ class Session(NamedTuple):
         return not self.cut and (self.waits or self.status != TransactionStatus.IDLE or self.holds)
 
 
-class Answers:
+class PostgresAnswers:
     """What the server has answered; None: the command waits for another session. `free`: the waiting sessions that the
     last command has released. `circle`: those that wait for each other. `strict`: a session has asked for more than the
     usual isolation."""
 
     def __init__(self) -> None:
-        self.known: dict[bytes, Answer | None] = {}
+        self.known: dict[bytes, PostgresAnswer | None] = {}
         self.free: dict[bytes, tuple[Who, ...]] = {}
         self.circle: dict[bytes, tuple[Who, ...]] = {}
         self.strict = False
@@ -74,7 +79,7 @@ class Answers:
 
     def sees_all(self, isolation: IsolationLevel | None) -> bool:
         """Does each command of a session with this isolation depend on what its transaction has seen before?"""
-        return self.strict or isolation not in USUAL
+        return self.strict or isolation not in NOT_STRICT
 
     def close(self) -> None:
         self.closed = True
@@ -85,10 +90,12 @@ class Answers:
 class MemoisedPostgres(MemoisedServer):
     """`contents`: those of the opening state."""
 
-    def __init__(self, name: str, answers: Answers, contents: bytes, everything: bytes, clock: Clock) -> None:
+    def __init__(
+        self, name: str, answers: PostgresAnswers, contents: bytes, everything: bytes, clock: ServerClock
+    ) -> None:
         super().__init__(contents, {}, everything)
         self.name, self.answers, self.clock, self.timed = name, answers, clock.copy(), clock.decides
-        self.way, self.draws = Way(), Draws()
+        self.way, self.draws = PostgresWay(), Draws()
         self._settled: bytes | None = None  # the place at which the free sessions were last asked for
 
     def copy(self) -> MemoisedPostgres:
@@ -111,8 +118,8 @@ class MemoisedPostgres(MemoisedServer):
     def hidden(self) -> bytes:
         return self.clock.hidden() + self.draws.hidden()
 
-    def session(self, who: Who) -> Session:
-        found: Session = self.sessions.get(who, Session())
+    def session(self, who: Who) -> PostgresSession:
+        found: PostgresSession = self.sessions.get(who, PostgresSession())
         return found
 
     def uses(self, who: Who, isolation: IsolationLevel | None) -> None:
@@ -122,10 +129,10 @@ class MemoisedPostgres(MemoisedServer):
     def before_step(self, op: Op) -> None:
         self.answers.strict |= asks_for_more(op)
 
-    def answer(self, who: Who, op: Op, *how: object) -> Answer | None:
+    def answer(self, who: Who, op: Op, *how: object) -> PostgresAnswer | None:
         """Execute the command; or, if it has waited, hear its answer. None: it waits. Raises Unanswered."""
         before = self.session(who)
-        how = GOES_ON if before.waits else (before.isolation, before.cut, *how)
+        how = POSTGRES_GOES_ON if before.waits else (before.isolation, before.cut, *how)
         if not before.waits:
             self.clock.sends(who, op.alone)
         op = self.clock.asked(op, who)
@@ -197,7 +204,7 @@ class MemoisedPostgres(MemoisedServer):
         return False
 
     def undisturbed(self, op: Op, own: Sequence[Who], others: Sequence[Who]) -> bool:
-        if self.answers.strict or any(self.session(s).isolation not in USUAL for s in (*own, *others)):
+        if self.answers.strict or any(self.session(s).isolation not in NOT_STRICT for s in (*own, *others)):
             return False
         return op.reads or op.text in ENDS or not any(self._wrote(who) for who in others)
 
@@ -213,7 +220,7 @@ class MemoisedPostgres(MemoisedServer):
 
 
 #: distinguishes the answer to a command that has waited from the command itself
-GOES_ON = ("goes on",)
+POSTGRES_GOES_ON = ("goes on",)
 
 
 def asks_for_more(op: Op) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import psycopg
@@ -17,28 +18,28 @@ from lost_update_lab.model.errors import Broken
 from lost_update_lab.model.memoised_server import Who
 from lost_update_lab.model.server_defaults import Plain
 from lost_update_lab.model.workers import Task
-from lost_update_lab.servers.clock import Clock
+from lost_update_lab.servers.clock import ServerClock
 from lost_update_lab.servers.compound import Compound
 from lost_update_lab.servers.deadlines import Ends
 from lost_update_lab.servers.draws import Draws
-from lost_update_lab.servers.postgres import deadlines, levels, limits
-from lost_update_lab.servers.postgres.bypass import BypassDetector
-from lost_update_lab.servers.postgres.locks import BLOCKERS, HELD, Line, array, edges, holds, in_circle, wrote
-from lost_update_lab.servers.postgres.memoised import Answers, MemoisedPostgres, asks_for_more
+from lost_update_lab.servers.postgres import ddl, deadlines, levels, limits, locks
+from lost_update_lab.servers.postgres.bypass import PostgresBypassDetector
+from lost_update_lab.servers.postgres.locks import BLOCKERS, HELD, array, edges, holds, in_circle, wrote
+from lost_update_lab.servers.postgres.memoised import MemoisedPostgres, PostgresAnswers, asks_for_more
 from lost_update_lab.servers.postgres.shadows import SET_CLOCK, SHADOWS, told
-from lost_update_lab.servers.postgres.transactions import USUAL, Way
+from lost_update_lab.servers.postgres.transactions import NOT_STRICT, PostgresWay
 from lost_update_lab.servers.postgres.unseen import (
-    CALLED,
+    CALLED_IN_POSTGRES,
     COUNTING,
     DEFAULTS,
     FUNCTIONS,
     RELATIONS,
     SOURCES,
-    Hidden,
+    HiddenOnPostgres,
 )
 from lost_update_lab.snapshot.written import LOOK_AT_ALL, publish
 
-NAME = "postgres"
+POSTGRES = "postgres"
 _TABLES = re.compile(r"\s*(?:CREATE|ALTER|DROP|DO|CALL)\b", re.IGNORECASE)
 LOCKED = "the explorer cannot look at a table that a worker has locked as a whole (LOCK TABLE, TRUNCATE)"
 BY_ROWS = "lock a row; or let others read: LOCK TABLE … IN EXCLUSIVE MODE, DELETE instead of TRUNCATE"
@@ -53,7 +54,7 @@ class PostgresServer(Plain):
     but makes no state, such as times of day. `counted`: the names of the tables that it shows, if it looks only at
     those that PostgreSQL's counters say were written (snapshot/written.py)."""
 
-    name = NAME
+    name = POSTGRES
     lags, cancels = False, True
     virtual_by = "shadowed functions"
     #: the isolation level of transactions that do not ask for one; None: what their sessions have
@@ -73,29 +74,31 @@ class PostgresServer(Plain):
             b"relations": RELATIONS,
             b"functions": FUNCTIONS,
             b"counting": COUNTING,
-            b"called": CALLED,
+            b"called": CALLED_IN_POSTGRES,
         }
-        questions |= {b"has_table": "SELECT to_regclass($1)"}
         questions |= {b"look_at_all": LOOK_AT_ALL} if counted else {}
-        for name, query in questions.items():
-            if message := self.admin.pgconn.prepare(name, query.encode()).error_message:
-                raise RuntimeError(message.decode(errors="replace"))
+        self._prepare(questions)
         self._seen: dict[int, Look] = {}
         self.version, self._proving = 0, False
         #: some command asks for its clock, which is virtual from then on
         self.timed = self._shadowed = self._has_times = False
-        self.clock = Clock(decides=False)
+        self.clock = ServerClock(decides=False)
         #: the isolation of a transaction that asks for none
         self._usual = levels.default_of(self.admin)
-        self._bypass = BypassDetector(self.admin)
+        self._bypass = PostgresBypassDetector(self.admin)
         self._ask = self.changed = True
         self._blockers: dict[int, set[int]] = {}
-        self._line = Line(self.admin, self._blockers_of)
+        self._line = locks.WaitingLine(self.admin, self._blockers_of)
         self.learns = False
-        self.answers, self.way, self.draws = Answers(), Way(), Draws()
-        self._hidden = Hidden(self.ask, " ".join(counted) or contents_sql)
+        self.answers, self.way, self.draws = PostgresAnswers(), PostgresWay(), Draws()
+        self._hidden = HiddenOnPostgres(self.ask, " ".join(counted) or contents_sql)
         #: commands that read and write
         self.compound = Compound(lambda: ((name or b"").decode() for (name,) in self.ask(b"called")))
+
+    def _prepare(self, questions: Mapping[bytes, str]) -> None:
+        for name, query in questions.items():
+            if message := self.admin.pgconn.prepare(name, query.encode()).error_message:
+                raise RuntimeError(message.decode(errors="replace"))
 
     def ask(self, name: bytes, *values: bytes) -> list[tuple[bytes | None, ...]]:
         """One round trip beside the gates: a prepared query, with its rows as text."""
@@ -112,7 +115,7 @@ class PostgresServer(Plain):
         self._proved()
         self._seen = {version: held for version, held in self._seen.items() if version <= known}
         self.version, self._ask, self._blockers, self.changed = 0, True, {}, False
-        self.way, self.draws, self.clock = Way(), Draws(), Clock(self.timed)
+        self.way, self.draws, self.clock = PostgresWay(), Draws(), ServerClock(self.timed)
         self._set_clock()
         if self.answers.counting is None:
             self.answers.counting = {str(name, "utf-8").lower() for (name,) in self.ask(b"counting") if name}
@@ -162,10 +165,6 @@ class PostgresServer(Plain):
         """A function, a view or a column in this command that goes by the server's own clock. "": none."""
         return self._hidden.clock_in(text, timed)
 
-    def has_table(self, name: str) -> bool:
-        """Is there such a table, which is no temporary one?"""
-        return bool(self.ask(b"has_table", name.encode())[0][0])
-
     # -- its clock ----------------------------------------------------------------------------------------------
 
     def shadow(self) -> None:
@@ -181,7 +180,7 @@ class PostgresServer(Plain):
     def becomes_timed(self) -> None:
         """From the next run on its clock is virtual. What it has answered so far does not count."""
         self.shadow()
-        self.timed, self.answers = True, Answers()
+        self.timed, self.answers = True, PostgresAnswers()
         self.admin.pgconn.prepare(b"columns", deadlines.COLUMNS)
         if query := deadlines.query(self.ask(b"columns")):
             self.admin.pgconn.prepare(b"deadlines", query)
@@ -251,7 +250,7 @@ class PostgresServer(Plain):
 
     def deadlocked(self, waiting: Sequence[Task]) -> list[Task]:
         """The explorer's sessions never time out by themselves (deadlock_timeout): either side may be aborted."""
-        pids = {t.session.info.backend_pid: t for t in waiting if t.op and t.op.server == NAME}
+        pids = {t.session.info.backend_pid: t for t in waiting if t.op and t.op.server == POSTGRES}
         found = [pids[pid] for pid in in_circle(list(pids), self._blockers)]
         if waiting and self.learns and (place := self.way.place(self.everything(), self.answers.strict)):
             self.answers.circle[place] = _who(found)
@@ -317,7 +316,7 @@ class PostgresServer(Plain):
     def undisturbed(self, op: Op, own: Sequence[Any], others: Sequence[Any]) -> bool:
         """Under READ COMMITTED, others' sessions matter only to a command that could run into their locks."""
         if self.answers.strict or any(
-            getattr(s, "explorer_isolation", None) not in USUAL for s in (*own, *others)
+            getattr(s, "explorer_isolation", None) not in NOT_STRICT for s in (*own, *others)
         ):
             return False
         return op.reads or op.text in ENDS or not any(wrote(session) for session in others)
@@ -344,27 +343,41 @@ class PostgresServer(Plain):
         self._proved()
         self._proving = True
         pids = [array([session.info.backend_pid for session in sessions])]
-        self.admin.pgconn.send_query_prepared(b"held", pids)
+        self.admin.pgconn.send_query_prepared(b"held" if self.makes_tables else b"left", pids)
         self.admin.pgconn.flush()
 
     def _proved(self) -> None:
         held, self._proving = self._proving, False
+        results = []
         while held and (result := self.admin.pgconn.get_result()):
-            if result.status != ExecStatus.TUPLES_OK or result.ntuples:
-                rows = [result.get_value(row, 1) for row in range(result.ntuples)]
+            results.append(result)
+        for result in results:
+            rows = [result.get_value(row, 1) for row in range(result.ntuples)]
+            if b"" in rows:
+                raise ddl.refused()
+            if result.status != ExecStatus.TUPLES_OK or rows:
                 raise RuntimeError(
                     f"sessions still hold locks after the run: {rows or result.error_message!r}"
                 )
 
+    def settled(self) -> None:
+        self._proved()
+
     def watch(self) -> None:
         self._bypass.watch()
+        if not self.makes_tables:
+            ddl.refuse(self.admin)
+            self._prepare({b"left": f"{HELD} UNION ALL {ddl.REFUSED}"})
 
     def bypassed(self) -> str:
-        self._proved()
+        with suppress(Broken):  # it has ended the search, or comes too late for it
+            self._proved()
         return self._bypass.bypassed()
 
     def close(self) -> None:
         self._line.end()
+        if not self.makes_tables:
+            ddl.allow(self.admin)
         self.admin.close()
 
 

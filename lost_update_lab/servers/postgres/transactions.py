@@ -14,7 +14,7 @@ from lost_update_lab.model.memoised_server import Who
 from lost_update_lab.servers import way
 from lost_update_lab.servers.postgres.clock_words import without_clock
 
-USUAL = (None, IsolationLevel.READ_COMMITTED)
+NOT_STRICT = (None, IsolationLevel.READ_COMMITTED)
 #: what a session remembers beyond its transaction
 _LASTING = re.compile(
     r"(?:^|;)\s*(?:SET\s+(?!LOCAL|TRANSACTION|CONSTRAINTS)|RESET|LISTEN|UNLISTEN|DISCARD|PREPARE|DEALLOCATE|DECLARE)\b"
@@ -33,7 +33,7 @@ _TABLES = re.compile(
 )
 
 
-class Way(way.Way):
+class PostgresWay(way.Way):
     """Under READ COMMITTED each command sees what is committed at that time. So of a transaction only what it wrote or
     locked matters, each with what it found; between transactions, only which waits for which, in which order. A command
     that only reads, or ends its own transaction, meets no other transaction. Under a stricter isolation (`strict`: a
@@ -57,7 +57,7 @@ class Way(way.Way):
         *how: object,
     ) -> bytes | None:
         """What an answer to `op` depends on. `counts`: it draws a number. None: it is not known."""
-        self.strict = self.strict or isolation not in USUAL
+        self.strict = self.strict or isolation not in NOT_STRICT
         place = self.place(contents, strict)
         if place is None or _TABLES.match(op.text):
             return None

@@ -39,7 +39,7 @@ DEFAULTS = (
 #: functions that may look at tables, and what calls functions where no text shows it: views; tables with triggers, with
 #: rules, with policies, or with constraints (of a domain, too) or defaults that call one; a table whose partition is
 #: one of these; and one whose rows take those of such a table with them
-CALLED = """
+CALLED_IN_POSTGRES = """
 WITH RECURSIVE calls AS (
     SELECT objid, classid FROM pg_depend WHERE refclassid = 'pg_proc'::regclass AND refobjid >= 16384
 ), above AS (
@@ -64,7 +64,7 @@ UNION SELECT relname FROM pg_class JOIN found USING (oid)
 _WORD = re.compile(r"\w+")
 
 
-class Hidden:
+class HiddenOnPostgres:
     """`shown`: the query for the contents. `ask`: one round trip beside the gates. Once a command writes what is not
     shown, answers depend on more than is known of the server."""
 

@@ -16,7 +16,7 @@ Clients = dict[int, dict[str, str]]
 _made: dict[str, set[int]] = {}
 
 
-class BypassDetector:
+class RedisBypassDetector:
     """`ask`: one round trip to the server. `address`: where it is, in its clients' terms."""
 
     def __init__(self, ask: Callable[..., Any], name: str, address: str) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 _TIME_LAST = {b"BLPOP", b"BRPOP", b"BLMOVE", b"BRPOPLPUSH", b"BZPOPMIN", b"BZPOPMAX"}
 #: commands that wait for a confirmation, with the place of their time-out
-WAITS = {b"WAIT": 2, b"WAITAOF": 3}
+WAIT_COMMANDS = {b"WAIT": 2, b"WAITAOF": 3}
 
 
 #: sent before a command, which the server then does not answer
@@ -47,8 +47,8 @@ def time_out(name: bytes, words: list[bytes]) -> float | None:
         value = float(words[-1])
     elif name in (b"BLMPOP", b"BZMPOP"):
         value = float(words[1])
-    elif name in WAITS:
-        value = float(words[WAITS[name]]) / 1000
+    elif name in WAIT_COMMANDS:
+        value = float(words[WAIT_COMMANDS[name]]) / 1000
     elif name in (b"XREAD", b"XREADGROUP"):
         upper = [word.upper() for word in words]
         value = float(words[upper.index(b"BLOCK") + 1]) / 1000 if b"BLOCK" in upper else 0
@@ -66,7 +66,7 @@ def for_ever(words: list[bytes], raw: bytes) -> bytes:
     name = words[0].upper()
     if time_out(name, words) is None:
         return raw
-    at = len(words) - 1 if name in _TIME_LAST else WAITS.get(name, 1)
+    at = len(words) - 1 if name in _TIME_LAST else WAIT_COMMANDS.get(name, 1)
     if name in (b"XREAD", b"XREADGROUP"):
         at = [word.upper() for word in words].index(b"BLOCK") + 1
     return packed([*words[:at], b"0", *words[at + 1 :]])

@@ -15,7 +15,7 @@ from lost_update_lab.model.commands import Op
 from lost_update_lab.model.errors import Unanswered
 from lost_update_lab.model.memoised_server import MemoisedServer, Who
 from lost_update_lab.model.workers import Task
-from lost_update_lab.servers.redis.commands import UNANSWERED, WAITS, subscribes
+from lost_update_lab.servers.redis.commands import UNANSWERED, WAIT_COMMANDS, subscribes
 from lost_update_lab.servers.redis.scripts import called, script_of
 
 #: words in a command by which it may read, or compare, the time that a lease has left
@@ -48,7 +48,7 @@ Listening = tuple[tuple[Who, tuple[bytes, ...]], ...]
 Messages = tuple[tuple[Who, tuple[bytes, ...]], ...]
 
 
-class Answer(NamedTuple):
+class RedisAnswer(NamedTuple):
     """`exact`, `shown`: the reply as the worker was told it. `contents`: all keys afterwards. `leases`: the keys that
     have one, with its length in µs counted from the command; None: the lease that was there before. `messages`: what
     came to those that listen; where the command's own session does, its reply is among them."""
@@ -81,13 +81,13 @@ class Holding(Protocol):
     def leases(self) -> Mapping[str, int]: ...
 
 
-class Answers:
+class RedisAnswers:
     """What a server has answered, by everything that its answer depends on. `timed`: also by how long messages have
     been pending."""
 
     def __init__(self, reading: set[bytes], blocking: set[bytes], timed: bool = False) -> None:
         self.reading, self.blocking, self.timed = reading, blocking, timed
-        self.known: dict[Hashable, Answer] = {}
+        self.known: dict[Hashable, RedisAnswer] = {}
         #: (worker, message as it was sent) → as it was read; None: now so, now so
         self._reads: dict[tuple[int, bytes], Read | None] = {}
         self._rows: dict[bytes, list[Any]] = {}
@@ -105,7 +105,7 @@ class Answers:
     ) -> Hashable | None:
         """`queued`: what this session's MULTI has queued; None: not known. Returns None if no answer is to be kept."""
         name = words[0].upper()
-        if queued is None or (name in WAITS and of.lags):
+        if queued is None or (name in WAIT_COMMANDS and of.lags):
             return None  # WAIT is answered at once while every replica follows
         script, leases = script_of(words), of.leases()
         data = (queued + (sent if script is None else script)).upper()
@@ -148,7 +148,7 @@ def name_of(key: bytes) -> str:
     return key.decode(errors="backslashreplace")
 
 
-class Session(NamedTuple):
+class RedisSession(NamedTuple):
     """`queued`: what its MULTI has queued. `cut`: the server has ended it. `listens`: by which commands it subscribed.
     `inbox`: what came and was not read. `op`: what it has sent, and whose reply comes as a message."""
 
@@ -164,7 +164,7 @@ class MemoisedRedis(MemoisedServer):
 
     fails_over = True
 
-    def __init__(self, name: str, answers: Answers, contents: bytes, leases: Mapping[str, int]) -> None:
+    def __init__(self, name: str, answers: RedisAnswers, contents: bytes, leases: Mapping[str, int]) -> None:
         super().__init__(contents, leases)
         self.name, self.answers, self._leases = name, answers, dict(leases)
         self.timed = answers.timed
@@ -181,16 +181,16 @@ class MemoisedRedis(MemoisedServer):
             self._lost += (op.text,)
 
     def in_multi(self, who: Who) -> bool:
-        return bool(self.sessions.get(who, Session()).queued)
+        return bool(self.sessions.get(who, RedisSession()).queued)
 
     def answer(
         self, now: int, who: Who, op: Op, words: Sequence[bytes], sent: bytes, checked_out: bool
-    ) -> Answer:
+    ) -> RedisAnswer:
         """Execute it. `checked_out`: a connection that was cut is made again. Raises Unanswered."""
-        session = self.sessions.get(who, Session(cut=self._failed_over))
+        session = self.sessions.get(who, RedisSession(cut=self._failed_over))
         if session.cut and not checked_out:
             raise Unanswered
-        session = Session() if session.cut else session
+        session = RedisSession() if session.cut else session
         asked = self.answers.question(self, now, who, session.queued, words, sent, self.listening())
         if asked is None or (answer := self.answers.known.get(asked)) is None:
             raise Unanswered
@@ -225,33 +225,33 @@ class MemoisedRedis(MemoisedServer):
 
     def forget(self, who: Who) -> None:
         """The client has lost this connection, and makes another one."""
-        self.sessions[who] = Session()
+        self.sessions[who] = RedisSession()
 
     def end_sessions(self, sessions: Sequence[Who], cut: bool = False) -> None:
         for who in sessions:
-            session = self.sessions.get(who, Session())
+            session = self.sessions.get(who, RedisSession())
             if cut or session.queued or session.listens:
-                self.sessions[who] = Session(cut=True, listens=session.listens)
+                self.sessions[who] = RedisSession(cut=True, listens=session.listens)
 
     def undisturbed(self, op: Op, own: Sequence[Who], others: Sequence[Who]) -> bool:
-        known = [self.sessions.get(who, Session()) for who in (*own, *others)]
+        known = [self.sessions.get(who, RedisSession()) for who in (*own, *others)]
         return op.reads or not any(session.queued or session.listens for session in known)
 
     def holds(self, sessions: Sequence[Who]) -> bool:
-        return any(self.sessions.get(who, Session()).listens for who in sessions)
+        return any(self.sessions.get(who, RedisSession()).listens for who in sessions)
 
     # -- subscriptions --------------------------------------------------------------------------------------------
 
     def has_connected(self, who: Who, handshake: tuple[bytes, ...]) -> None:
         """A client that subscribes has made its connection again, and subscribed again in its handshake."""
-        self.sessions[who] = Session(listens=handshake)
+        self.sessions[who] = RedisSession(listens=handshake)
 
     def listening(self) -> Listening:
         listen = [(who, session) for who, session in self.sessions.items() if session.listens]
         return tuple(sorted((who, session.listens) for who, session in listen if not session.cut))
 
     def listens(self, who: Who) -> bool:
-        return bool(self.sessions.get(who, Session()).listens)
+        return bool(self.sessions.get(who, RedisSession()).listens)
 
     def unread(self, who: Who) -> bool:
         """Has anything come that was not read? Raises Unanswered."""

@@ -23,9 +23,9 @@ from lost_update_lab.model.memoised_server import Who
 from lost_update_lab.model.server_defaults import Plain
 from lost_update_lab.model.workers import Task
 from lost_update_lab.servers.redis import streams
-from lost_update_lab.servers.redis.bypass import BypassDetector
+from lost_update_lab.servers.redis.bypass import RedisBypassDetector
 from lost_update_lab.servers.redis.commands import for_ever, packed, shown
-from lost_update_lab.servers.redis.memoised import Answers, MemoisedRedis, name_of, told
+from lost_update_lab.servers.redis.memoised import MemoisedRedis, RedisAnswers, name_of, told
 from lost_update_lab.servers.redis.replica import Replica
 from lost_update_lab.servers.redis.scripts import time_of_day, virtual
 from lost_update_lab.servers.redis.wire import address, kinds, readable
@@ -41,11 +41,11 @@ class RedisServer(Plain):
         self.admin = redis.Redis.from_url(url, retry=Retry(NoBackoff(), 0), protocol=2)
         self._connection: Any = self.admin.connection_pool.get_connection()
         self.address = address(self._connection)
-        self._bypass = BypassDetector(self.ask, name, self.address)
+        self._bypass = RedisBypassDetector(self.ask, name, self.address)
         texts = {name: files(__package__).joinpath(name) for name in ("contents.lua", "pin.lua", "times.lua")}
         self._scripts = {name: self.ask("SCRIPT", "LOAD", text.read_text()) for name, text in texts.items()}
         self.reading, self.blocking = kinds(self.ask("COMMAND"))
-        self.answers = Answers(self.reading, self.blocking)
+        self.answers = RedisAnswers(self.reading, self.blocking)
         self._leases: dict[str, int] = {}
         self._expire_at: dict[str, bytes] = {}
         self._seen: dict[int, tuple[list[Any], dict[str, int], bytes]] = {}
@@ -92,7 +92,7 @@ class RedisServer(Plain):
 
     def becomes_timed(self) -> None:
         """From the next run on, since when a message is pending belongs to its contents."""
-        self.timed, self.answers = True, Answers(self.reading, self.blocking, timed=True)
+        self.timed, self.answers = True, RedisAnswers(self.reading, self.blocking, timed=True)
         self._seen.clear()
 
     def touched(self) -> None:

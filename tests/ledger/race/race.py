@@ -24,7 +24,7 @@ from redis import Redis
 
 from ledger.books import open_book
 from ledger.posting import Line, Posting
-from ledger.reconcile import Books, Operation, Outcome
+from ledger.reconcile import Books, ClientOperation, ClientOutcome
 from ledger.reconcile_stored import books_of
 from ledger.stores import store_of
 from ledger.writer.candidates import dismiss
@@ -69,11 +69,11 @@ class Race:
 
     def books(self) -> Books:
         """Return the books, judged by the callers' answers."""
-        operations: dict[str, list[Operation]] = {}
+        operations: dict[str, list[ClientOperation]] = {}
         for worker in self.workers:
-            outcome = Outcome.OK if worker.answer else Outcome.INFO
+            outcome = ClientOutcome.OK if worker.answer else ClientOutcome.INFO
             for line in worker.posting.lines:
-                seen = Operation(
+                seen = ClientOperation(
                     worker.posting.key, line.amount, outcome, worker.started, worker.ended, worker.name
                 )
                 operations.setdefault(line.account, []).append(seen)

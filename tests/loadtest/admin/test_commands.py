@@ -9,9 +9,9 @@ import re
 import pytest
 
 from ledger.strategies import known
-from loadtest.background.commands import COMMAND_LINES, Asked, _asked, _results
+from loadtest.background.commands import COMMAND_LINES, CommandRequest, _asked, _results
 from loadtest.models import Result, Trial
-from loadtest.report.pages.kinds import GROUPS, NOTHING
+from loadtest.report.pages.kinds import GROUPS, UNPROTECTED
 from tests.ledger.test_admin import user
 
 pytestmark = pytest.mark.usefixtures("committed_db")
@@ -102,12 +102,12 @@ def test_only_what_the_form_offers_reaches_a_command_line() -> None:
         assert (answer.status_code, says in answer.content.decode()) == (200, True), (command, form)
     for wrong in ("os:system", "--lock"):
         with pytest.raises(ValueError, match="not offered"):
-            COMMAND_LINES.begin(Asked(command="explore", strategies=(wrong,)))
+            COMMAND_LINES.begin(CommandRequest(command="explore", strategies=(wrong,)))
     assert not COMMAND_LINES.waiting()
 
 
 def test_the_control_that_comes_with_every_strategy_is_kept_once() -> None:
-    row = COMMAND_LINES.begin(Asked(command="explore", strategies=("setnx", "token")))
+    row = COMMAND_LINES.begin(CommandRequest(command="explore", strategies=("setnx", "token")))
     asked_for = _asked(row)
     for slug in asked_for.strategies:
         results = [{"strategy": "no-lock", "verdict": "lost"}, {"strategy": slug, "verdict": "lost"}]
@@ -118,7 +118,7 @@ def test_the_control_that_comes_with_every_strategy_is_kept_once() -> None:
 
 
 def test_a_command_that_leaves_no_file_has_failed() -> None:
-    row = COMMAND_LINES.begin(Asked(command="explore", strategies=("setnx",)))
+    row = COMMAND_LINES.begin(CommandRequest(command="explore", strategies=("setnx",)))
     (result,) = _results(row, _asked(row), "setnx", {"reason": "it ended with 2: no room"})
     assert (result.verdict, result.data["reason"]) == ("not-run", "it ended with 2: no room")
 
@@ -132,7 +132,7 @@ def test_the_strategies_are_grouped_by_kind_each_once_and_a_link_names_one() -> 
     ] == [["fenced"]]
     kinds = re.findall(r'<details class="kind" data-kind="([^"]*)"', page)
     assert kinds[0] == ""  # the six to begin with
-    assert set(kinds[1:]) <= {*GROUPS, NOTHING}
+    assert set(kinds[1:]) <= {*GROUPS, UNPROTECTED}
     assert len(kinds) > 6
     assert "SIGSTOP of the holder" in page  # each hazard says what happens
     odd = user("loadtest.add_trial").get(f"{BASE}faults/?strategy=os:system").content.decode()

@@ -11,7 +11,7 @@ from ledger.imports.upload import Upload, open_book_for, start_import
 from ledger.models import Account, Book, ImportRun
 from ledger.strategies import CARD
 from loadtest.admin.comparison import again
-from loadtest.background.imports import IMPORTS, Comparison
+from loadtest.background.imports import IMPORTS, ImportComparison
 from loadtest.models import Trial
 from loadtest.tasks import advance_comparisons
 from loadtest.workloads import Opening
@@ -28,7 +28,7 @@ def drain(import_id: int) -> None:
         chunks.give_back(chunk)
 
 
-def compared(asked_for: Comparison) -> Trial:
+def compared(asked_for: ImportComparison) -> Trial:
     """Work the imports off in this process, one line after the other."""
     row = IMPORTS.begin(asked_for)
     assert not IMPORTS.advance(row.pk)  # the control's import has not finished
@@ -44,7 +44,7 @@ def compared(asked_for: Comparison) -> Trial:
 
 
 def test_the_control_comes_first_and_a_run_without_contention_proves_nothing():
-    asked_for = Comparison(
+    asked_for = ImportComparison(
         files=(FILE,),
         opening=100,
         strategies=("select-for-update", "optimistic-version"),
@@ -64,7 +64,7 @@ def test_the_control_comes_first_and_a_run_without_contention_proves_nothing():
 
 
 def test_beside_the_card_the_set_based_import_is_the_last_row():
-    row = compared(Comparison(files=(FILE,), opening=100, scan=False, settings=FAST))
+    row = compared(ImportComparison(files=(FILE,), opening=100, scan=False, settings=FAST))
     *others, last = row.results.all()
     assert [each.strategy for each in others] == list(CARD)
     assert all("way" not in each.data for each in others)
@@ -77,7 +77,7 @@ def test_beside_the_card_the_set_based_import_is_the_last_row():
 
 def test_a_stopped_comparison_judges_what_runs_and_begins_no_more():
     row = IMPORTS.begin(
-        Comparison(files=(FILE,), strategies=("select-for-update",), scan=False, settings=FAST)
+        ImportComparison(files=(FILE,), strategies=("select-for-update",), scan=False, settings=FAST)
     )
     stopper = user("loadtest.add_trial", "loadtest.view_trial")
     assert "stopping" in stopper.post(f"/admin/loadtest/trial/{row.pk}/stop/", follow=True).content.decode()
@@ -91,7 +91,7 @@ def test_a_stopped_comparison_judges_what_runs_and_begins_no_more():
 
 def test_an_import_that_was_stopped_is_not_called_kept_and_the_next_one_begins():
     row = IMPORTS.begin(
-        Comparison(files=(FILE,), strategies=("select-for-update",), scan=False, settings=FAST)
+        ImportComparison(files=(FILE,), strategies=("select-for-update",), scan=False, settings=FAST)
     )
     stop(ImportRun.objects.get(pk=row.options["imports"]["no-lock"]))
     assert (IMPORTS.advance(row.pk), IMPORTS.advance(row.pk)) == (True, False)
@@ -103,7 +103,9 @@ def test_an_import_that_was_stopped_is_not_called_kept_and_the_next_one_begins()
 
 
 def test_a_lost_line_is_seen_in_the_balance_and_named():
-    row = IMPORTS.begin(Comparison(files=(FILE,), opening=100, strategies=(), scan=False, settings=FAST))
+    row = IMPORTS.begin(
+        ImportComparison(files=(FILE,), opening=100, strategies=(), scan=False, settings=FAST)
+    )
     (import_id,) = row.options["imports"].values()
     book = ImportRun.objects.get(pk=import_id).book
     account = Account.objects.get(book=book, number="A1")
@@ -117,7 +119,9 @@ def test_a_lost_line_is_seen_in_the_balance_and_named():
 
 def test_a_strategy_that_cannot_be_tried_here_is_not_run_with_its_reason():
     row = compared(
-        Comparison(files=(FILE,), strategies=("redis-watch",), scan=False, settings=FAST, store="postgres")
+        ImportComparison(
+            files=(FILE,), strategies=("redis-watch",), scan=False, settings=FAST, store="postgres"
+        )
     )
     skipped = row.results.get(strategy="redis-watch")
     assert skipped.verdict == "not-run"
@@ -164,7 +168,7 @@ def test_a_bad_comparison_says_what_is_wrong_and_starts_nothing(wrong, problem):
 
 def test_an_import_that_cannot_be_judged_holds_up_nobody(monkeypatch):
     """Its server is gone, say: it is not-run with the reason, and its comparison goes on; so do the others."""
-    broken = IMPORTS.begin(Comparison(files=(FILE,), strategies=("setnx",), scan=False, settings=FAST))
+    broken = IMPORTS.begin(ImportComparison(files=(FILE,), strategies=("setnx",), scan=False, settings=FAST))
     drain(broken.options["imports"]["no-lock"])
     monkeypatch.setattr("loadtest.background.imports.run", lambda *_: {}["the server"])
     assert IMPORTS.advance(broken.pk)
@@ -178,7 +182,7 @@ def test_an_import_that_cannot_be_judged_holds_up_nobody(monkeypatch):
 
 
 def test_an_import_that_cannot_be_started_is_not_run_with_its_reason(monkeypatch):
-    row = IMPORTS.begin(Comparison(files=(FILE,), strategies=("setnx",), scan=False, settings=FAST))
+    row = IMPORTS.begin(ImportComparison(files=(FILE,), strategies=("setnx",), scan=False, settings=FAST))
     drain(row.options["imports"]["no-lock"])
     monkeypatch.setattr("loadtest.background.imports.start_import", lambda *_, **__: {}["the disk"])
     assert (IMPORTS.advance(row.pk), IMPORTS.advance(row.pk)) == (True, True)
@@ -188,7 +192,7 @@ def test_an_import_that_cannot_be_started_is_not_run_with_its_reason(monkeypatch
 
 
 def test_a_comparison_that_cannot_be_advanced_holds_up_nobody(monkeypatch):
-    rows = [IMPORTS.begin(Comparison(files=(FILE,), scan=False, settings=FAST)).pk for _ in range(2)]
+    rows = [IMPORTS.begin(ImportComparison(files=(FILE,), scan=False, settings=FAST)).pk for _ in range(2)]
     asked = []
     monkeypatch.setattr(IMPORTS, "advance", lambda pk: asked.append(pk) or {}[pk])
     advance_comparisons.func(0)
@@ -213,7 +217,7 @@ def test_a_comparison_that_cannot_be_started_says_so_on_the_imports_page(setting
 
 
 def test_a_running_comparison_is_shown():
-    row = IMPORTS.begin(Comparison(files=(FILE,), scan=False, settings=FAST))
+    row = IMPORTS.begin(ImportComparison(files=(FILE,), scan=False, settings=FAST))
     viewer = user("loadtest.view_trial")
     page = viewer.get(f"/admin/loadtest/trial/{row.pk}/change/").content.decode()
     assert "0 of 3" in page

@@ -9,7 +9,7 @@ import pytest
 from ledger.books import open_book
 from ledger.models import Account, Book
 from ledger.posting import Line, Posting
-from ledger.reconcile import Operation, Outcome
+from ledger.reconcile import ClientOperation, ClientOutcome
 from ledger.reconcile_stored import books_of
 from ledger.strategies import find
 from loadtest.explorer.remembered import Remembered
@@ -26,12 +26,14 @@ def posted(strategy: str, store: str) -> Book:
     return book
 
 
-def seen(**outcomes: str) -> dict[str, list[Operation]]:
+def seen(**outcomes: str) -> dict[str, list[ClientOperation]]:
     asked = {"one": ("A", 10), "two": ("A", 20), "three": ("B", 5), "four": ("B", 7)}
-    found: dict[str, list[Operation]] = {}
+    found: dict[str, list[ClientOperation]] = {}
     for key, outcome in outcomes.items():
         account, amount = asked[key]
-        found.setdefault(account, []).append(Operation(key, amount, Outcome(outcome), 1.0, 2.0, "W"))
+        found.setdefault(account, []).append(
+            ClientOperation(key, amount, ClientOutcome(outcome), 1.0, 2.0, "W")
+        )
     return found
 
 
@@ -60,7 +62,7 @@ def told(books: Any) -> Any:
     ],
 )
 def test_other_answers_are_held_against_the_same_books(
-    strategy: str, store: str, operations: dict[str, list[Operation]]
+    strategy: str, store: str, operations: dict[str, list[ClientOperation]]
 ) -> None:
     book = posted(strategy, store)
     remembered = Remembered.of(book)

@@ -11,9 +11,9 @@ import pytest
 from ledger.books import open_book
 from loadtest.faults import matrix, play
 from loadtest.faults.cell import Cell
-from loadtest.faults.hazards import HAZARDS
+from loadtest.faults.hazards import ADVERSARIES
 from loadtest.faults.workers.desk import Desk
-from loadtest.trials.case import Judgement
+from loadtest.trials.case import JudgedCase
 from loadtest.verdict.evidence import Doubt
 from loadtest.verdict.judge import in_doubt
 
@@ -22,10 +22,10 @@ from loadtest.verdict.judge import in_doubt
 def test_after_ctrl_c_nothing_is_tried_again(
     stopped: bool, tries: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cell, ended = Cell("token", HAZARDS["pause"]), Event()
+    cell, ended = Cell("token", ADVERSARIES["pause"]), Event()
     if stopped:
         ended.set()
-    undecided = Judgement(case=cell.case(), verdict=in_doubt(Doubt("", "")))
+    undecided = JudgedCase(case=cell.case(), verdict=in_doubt(Doubt("", "")))
     monkeypatch.setattr(play, "_together", lambda *_: {cell: undecided})
     none: Any = None
     assert len(play.play([cell], none, none, none, ended)[cell]) == tries
@@ -33,8 +33,8 @@ def test_after_ctrl_c_nothing_is_tried_again(
 
 def test_what_was_under_way_at_ctrl_c_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     ended = Event()
-    slow = (Cell("token", HAZARDS["pause"]),)
-    never = (Cell("setnx", HAZARDS["pause"]),)
+    slow = (Cell("token", ADVERSARIES["pause"]),)
+    never = (Cell("setnx", ADVERSARIES["pause"]),)
     begun = Event()
 
     def work(cells: Any) -> Any:

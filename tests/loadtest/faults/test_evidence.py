@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from loadtest.faults.cell import Callers, Cell
-from loadtest.faults.hazards import HAZARDS, worker_crash
+from loadtest.faults.cell import Cell, CellWorkers
+from loadtest.faults.hazards import ADVERSARIES, worker_crash
 from loadtest.faults.hazards.failover import FailoverRelease
 from loadtest.faults.hazards.split_brain import SplitBrain
 from loadtest.faults.hazards.worker_crash import WorkerCrash
@@ -32,9 +32,9 @@ def test_a_worker_left_outside_was_struck_only_if_the_lock_was_refused(
     slug: str, refused: str, proofs: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Any other end of its posting (an error on the way, no gate at all) says nothing of the hazard."""
-    adversary: Any = Struck() if slug == "struck" else HAZARDS[slug]()
+    adversary: Any = Struck() if slug == "struck" else ADVERSARIES[slug]()
     for step in ("prepare", "event", "relief"):
-        monkeypatch.setattr(HAZARDS["connection-exhaustion"], step, lambda self, site: "seen")
+        monkeypatch.setattr(ADVERSARIES["connection-exhaustion"], step, lambda self, site: "seen")
     told: list[str] = []
     scene = scene_of(victim=lambda *_: None, turned_away=lambda worker: refused, prove=told.append, rivals=[])
     adversary.strike(scene)
@@ -86,8 +86,8 @@ def test_the_other_cells_of_an_event_do_not_wait_for_a_worker_that_left(crowd: s
     adversary: Any = SimpleNamespace(
         strike=lambda _: seen.append("strike"), occasion=SimpleNamespace(leave=lambda: seen.append("leave"))
     )
-    cell, none = Cell("token", HAZARDS["pause"]), Any
-    callers = Callers(cell, adversary, none, none, Path())  # type: ignore[arg-type]
+    cell, none = Cell("token", ADVERSARIES["pause"]), Any
+    callers = CellWorkers(cell, adversary, none, none, Path())  # type: ignore[arg-type]
     if crowd == "breaks":
         with pytest.raises(RuntimeError):
             callers.happens(scene, cell.case())
@@ -112,7 +112,7 @@ def test_a_cell_that_gave_up_still_counts_once(monkeypatch: pytest.MonkeyPatch) 
 def test_a_cell_leaves_once() -> None:
     seen: list[str] = []
     adversary: Any = SimpleNamespace(occasion=SimpleNamespace(leave=lambda: seen.append("leave")))
-    callers = Callers(Cell("token", HAZARDS["pause"]), adversary, None, None, Path())  # type: ignore[arg-type]
+    callers = CellWorkers(Cell("token", ADVERSARIES["pause"]), adversary, None, None, Path())  # type: ignore[arg-type]
     callers.leave()
     callers.leave()
     assert seen == ["leave"]
@@ -123,7 +123,7 @@ def test_a_cell_leaves_once() -> None:
 def test_a_strike_with_no_worker_inside_or_none_arriving_is_not_proved(
     slug: str, inside: bool, begins: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    adversary: Any = HAZARDS[slug]()
+    adversary: Any = ADVERSARIES[slug]()
     adversary.clock = SimpleNamespace(set=lambda seconds: None)
     adversary.others = adversary.old = adversary.new = SimpleNamespace(tcp_url="")
     adversary.front = SimpleNamespace(cut=lambda: None)

@@ -16,7 +16,7 @@ from django.core.management import CommandError, call_command
 from ledger.addresses import BASE_DIR
 from ledger.strategies import CARD
 from loadtest.faults.cell import Cell
-from loadtest.faults.hazards import HAZARDS
+from loadtest.faults.hazards import ADVERSARIES
 from loadtest.faults.matrix import MatrixPlan, matrix
 from loadtest.faults.scene.site import private_servers
 from loadtest.verdict.words import STOPPED
@@ -114,7 +114,7 @@ class Few(MatrixPlan):
     def cells(self) -> list[Cell]:
         hazards = dict.fromkeys(hazard for hazard in CELLS if any(hazard == each for each, _ in self.wanted))
         return [
-            Cell(strategy, HAZARDS[hazard], self.seed)
+            Cell(strategy, ADVERSARIES[hazard], self.seed)
             for hazard in hazards
             for strategy in ("no-lock", *CELLS[hazard])
             if strategy == "no-lock" or (hazard, strategy) in self.wanted
@@ -155,7 +155,7 @@ def test_each_cell_has_the_fields_that_were_promised(cells: dict[tuple[str, str]
 
 
 def test_every_hazard_has_a_case() -> None:
-    assert set(CELLS) == set(HAZARDS)
+    assert set(CELLS) == set(ADVERSARIES)
     for hazard, words in CELLS.items():
         assert any((hazard, slug) not in MORE and word != "not-run" for slug, word in words.items())
         assert {slug for each, slug in MORE if each == hazard} <= words.keys()

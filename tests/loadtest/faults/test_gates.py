@@ -6,7 +6,7 @@ import pytest
 
 from ledger.strategies import STRATEGIES
 from loadtest.faults.cell import Cell
-from loadtest.faults.hazards import HAZARDS
+from loadtest.faults.hazards import ADVERSARIES
 from loadtest.faults.matrix import MatrixPlan, matrix
 from loadtest.faults.scene.site import private_servers
 
@@ -14,7 +14,9 @@ from loadtest.faults.scene.site import private_servers
 class Few(MatrixPlan):
     def cells(self) -> list[Cell]:
         return [
-            Cell(s, HAZARDS[h]) for h in ("server-restart", "slow-network") for s in ("no-lock", "redis-gate")
+            Cell(s, ADVERSARIES[h])
+            for h in ("server-restart", "slow-network")
+            for s in ("no-lock", "redis-gate")
         ]
 
 
@@ -32,5 +34,5 @@ def test_a_hazard_of_valkey_strikes_a_gate_that_was_asked(
 
 
 def test_all_others_deposit() -> None:
-    withdraw = {each for each in STRATEGIES if Cell(each, HAZARDS["pause"]).case().floors}
+    withdraw = {each for each in STRATEGIES if Cell(each, ADVERSARIES["pause"]).case().floors}
     assert withdraw == {"redis-gate"}

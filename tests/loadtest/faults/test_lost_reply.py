@@ -10,13 +10,13 @@ from redis import Redis
 from redis.exceptions import ConnectionError as RedisConnectionError
 
 from loadtest.faults.cell import Cell
-from loadtest.faults.hazards import HAZARDS
+from loadtest.faults.hazards import ADVERSARIES
 from loadtest.faults.hazards.lost_reply import LostReply
 from loadtest.faults.matrix import MatrixPlan, matrix
 from loadtest.faults.scene.proxy import Proxy, commands
 from loadtest.faults.scene.scene import Scene
 from loadtest.faults.scene.site import private_servers
-from loadtest.faults.workers.crew import Worker
+from loadtest.faults.workers.crew import CrewWorker
 from loadtest.faults.workers.way import AsItComes
 from loadtest.servers import Valkey
 
@@ -28,13 +28,13 @@ LOST = {
 
 class Few(MatrixPlan):
     def cells(self) -> list[Cell]:
-        lost = HAZARDS["lost-reply"]
+        lost = ADVERSARIES["lost-reply"]
         return [Cell(slug, lost) for slug in ("no-lock", *LOST)]
 
 
 class Reentrant(MatrixPlan):
     def cells(self) -> list[Cell]:
-        return [Cell(slug, HAZARDS["lost-reply-retried"]) for slug in ("no-lock", "reentrant")]
+        return [Cell(slug, ADVERSARIES["lost-reply-retried"]) for slug in ("no-lock", "reentrant")]
 
 
 @pytest.fixture
@@ -90,7 +90,7 @@ def test_a_lock_that_is_held_by_a_lost_reply_is_held_on_a_machine_that_stood_sti
     """Its renewal comes a second late: with a lease of a second it was over, and the cell kept."""
     lost = LostReply.lost
 
-    def and_stands_still(self: LostReply, scene: Scene, worker: Worker, when: str) -> None:
+    def and_stands_still(self: LostReply, scene: Scene, worker: CrewWorker, when: str) -> None:
         lost(self, scene, worker, when)
         # after the first loss, an old renewal that wakes late would ask, and lose its reply, in place of the acquire
         if when == "at its beginning":

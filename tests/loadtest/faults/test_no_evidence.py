@@ -7,33 +7,33 @@ from typing import Any
 
 import pytest
 
-from ledger.reconcile import Outcome
+from ledger.reconcile import ClientOutcome
 from loadtest.faults.answers import unserved
-from loadtest.faults.hazards import HAZARDS
+from loadtest.faults.hazards import ADVERSARIES
 from loadtest.faults.scene.scene import LATE, Scene
 from loadtest.history.calls import Call
 from tests.loadtest.faults.stand_ins import Late, Someone, scene_of
 
 
-def call(key: str, worker: str, outcome: Outcome, error: str = "") -> Call:
+def call(key: str, worker: str, outcome: ClientOutcome, error: str = "") -> Call:
     return Call(key, (("A0001", 1),), outcome, 0.0, 1.0, worker, error=error)
 
 
 @pytest.mark.parametrize(
     ("since", "doubted"),
     [
-        ([("rival", Outcome.OK)], False),
-        ([("rival", Outcome.FAIL)], False),
-        ([("victim", Outcome.OK)], True),
-        ([("victim", Outcome.OK), ("rival", Outcome.INFO)], True),
+        ([("rival", ClientOutcome.OK)], False),
+        ([("rival", ClientOutcome.FAIL)], False),
+        ([("victim", ClientOutcome.OK)], True),
+        ([("victim", ClientOutcome.OK), ("rival", ClientOutcome.INFO)], True),
         ([], True),
     ],
 )
 def test_the_crowds_answers_show_nothing_of_the_hazard(
-    since: list[tuple[str, Outcome]], doubted: bool
+    since: list[tuple[str, ClientOutcome]], doubted: bool
 ) -> None:
     """Nor does the answer of the worker inside: no caller contended with it then, whatever kept them."""
-    calls = [call("crowd", "rival", Outcome.OK)]
+    calls = [call("crowd", "rival", ClientOutcome.OK)]
     calls += [call(str(number), *each) for number, each in enumerate(since)]
     assert bool(unserved(calls, {"crowd"}, {"victim"})) == doubted
 
@@ -69,7 +69,7 @@ def test_an_error_at_once_does_not_say_that_nobody_waits(answer: str, refused: s
         turned_away=lambda _: refused,
         victim=lambda: "victim",
     )
-    HAZARDS["waiter-interrupted"]().strike(scene)
+    ADVERSARIES["waiter-interrupted"]().strike(scene)
     assert bool(scene.cannot) == cannot
     assert "proof" not in scene.done
 
@@ -80,7 +80,7 @@ def test_on_a_slow_machine_a_waiter_has_time_to_start_waiting() -> None:
     waiter = Someone(pid=1, answer=None, busy=True, begins=lambda *_: None, signal=lambda _: None)
     waiter.finishes = lambda until: asked.append(until - time.monotonic())
     scene = scene_of(hire=lambda: waiter, begun=lambda _: True, victim=lambda: "victim", pace=2.0)
-    HAZARDS["waiter-interrupted"]().strike(scene)
+    ADVERSARIES["waiter-interrupted"]().strike(scene)
     assert asked[0] > 1.5
 
 
@@ -90,7 +90,7 @@ def test_on_a_slow_machine_a_waiter_has_time_to_start_waiting() -> None:
 def test_a_business_thread_that_lives_is_no_evidence(taken: bool, ended: bool, proved: bool) -> None:
     worker = Someone(pid=1, asks=lambda *_: (taken, ended), state=lambda: "S")
     scene = scene_of(hire=lambda: worker, longest_lease=lambda: 0.0)
-    HAZARDS["worker-dies-renewal-lives"]().strike(scene)
+    ADVERSARIES["worker-dies-renewal-lives"]().strike(scene)
     assert ("proof" in scene.done) == proved
 
 
@@ -104,7 +104,7 @@ def test_a_session_is_over_when_its_own_node_is_gone(
     monkeypatch.setattr("loadtest.faults.hazards.zookeeper_expiry.time", SimpleNamespace(
         monotonic=lambda: next(clock), sleep=lambda _: None
     ))  # fmt: skip
-    adversary: Any = HAZARDS["zookeeper-session-expiry"]()
+    adversary: Any = ADVERSARIES["zookeeper-session-expiry"]()
     adversary.proxy = SimpleNamespace(port=1, cut=lambda: None, mend=lambda: None)
     site = SimpleNamespace(nodes_in_zookeeper=lambda book: next(seen))
     scene = scene_of(site=site, hire=lambda env: "victim", victim=lambda worker: worker)
@@ -117,7 +117,7 @@ def test_a_session_is_over_when_its_own_node_is_gone(
 def test_a_balance_that_was_read_when_the_replica_had_caught_up_is_no_evidence(
     read: float, proved: bool
 ) -> None:
-    adversary: Any = HAZARDS["replica-lag"]()
+    adversary: Any = ADVERSARIES["replica-lag"]()
     adversary.replica, adversary.began, adversary.resumed = SimpleNamespace(url=""), 1.0, 2.0
     adversary.prepare, adversary.event = lambda site: None, lambda site: "behind"
     reader = Someone(asks=lambda *_: [read])

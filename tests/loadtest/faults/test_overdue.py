@@ -15,7 +15,7 @@ from loadtest.faults.play import play
 from loadtest.faults.scene.scene import EASY_LEASE, ENTER
 from loadtest.faults.scene.site import private_servers
 from loadtest.faults.workers.crew import Pool
-from loadtest.trials.case import Judgement
+from loadtest.trials.case import JudgedCase
 from loadtest.verdict.words import Word
 from locks.hazards import Hazard
 
@@ -104,7 +104,7 @@ class OutlastsUnrenewed(Outlasts):
 
 
 @pytest.fixture(scope="module")
-def results(django_db_setup: None, django_db_blocker: Any) -> dict[str, Judgement]:
+def results(django_db_setup: None, django_db_blocker: Any) -> dict[str, JudgedCase]:
     once, found = Event(), {}
     once.set()
     cells = [
@@ -126,7 +126,7 @@ def results(django_db_setup: None, django_db_blocker: Any) -> dict[str, Judgemen
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("slug", [*LEASED, SHORT])
 def test_a_worker_held_inside_beyond_its_time_leaves_without_a_write(
-    slug: str, results: dict[str, Judgement]
+    slug: str, results: dict[str, JudgedCase]
 ) -> None:
     result = results[slug]
     assert result.word == Word.INCONCLUSIVE, result.verdict.cause
@@ -143,7 +143,7 @@ def test_a_worker_held_inside_beyond_its_time_leaves_without_a_write(
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("slug", [*UNLEASED, RENEWED])
 def test_without_a_lease_or_with_a_renewed_one_no_holder_is_too_late(
-    slug: str, results: dict[str, Judgement]
+    slug: str, results: dict[str, JudgedCase]
 ) -> None:
     assert results[slug].word == Word.KEPT, results[slug].verdict.cause
 
@@ -154,7 +154,7 @@ def test_without_a_lease_or_with_a_renewed_one_no_holder_is_too_late(
     [(Outlasts, Word.KEPT), (OutlastsStarved, Word.INCONCLUSIVE), (OutlastsUnrenewed, Word.LOST)],
 )
 def test_a_renewal_that_the_machine_did_not_let_run_shows_nothing(
-    hazard: type[Outlasts], word: Word, results: dict[str, Judgement]
+    hazard: type[Outlasts], word: Word, results: dict[str, JudgedCase]
 ) -> None:
     """22,020 were `lost` under `watchdog` on a machine that was busy: its renewal came too late."""
     result = results[hazard.slug]

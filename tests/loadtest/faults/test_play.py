@@ -9,25 +9,25 @@ from typing import Any
 import pytest
 
 from loadtest.faults.cell import Cell, weighed
-from loadtest.faults.hazards import HAZARDS
+from loadtest.faults.hazards import ADVERSARIES
 from loadtest.faults.matrix import Matrix, MatrixPlan, parties
 from loadtest.faults.play import again
 from loadtest.faults.scene.scene import FEW, POSTINGS, STUCK
 from loadtest.faults.workers.crew import Pool
-from loadtest.history.calls import History
-from loadtest.trials.case import Judgement, Witness
+from loadtest.history.calls import CallHistory
+from loadtest.trials.case import JudgedCase, Witness
 from loadtest.verdict.evidence import Doubt, Stall
 from loadtest.verdict.judge import Verdict, judge
 from loadtest.verdict.words import Word
 from tests.loadtest.trials.examples import kept
 
 
-def stalled(strategy: str, sentence: str) -> Judgement:
+def stalled(strategy: str, sentence: str) -> JudgedCase:
     """Before its hazard fired."""
-    return Judgement(
-        case=Cell(strategy, HAZARDS["pause"]).case(),
+    return JudgedCase(
+        case=Cell(strategy, ADVERSARIES["pause"]).case(),
         verdict=Verdict(word=Word.STALLED),
-        witness=Witness(history=History(), stall=Stall(sentence, 11.0)),
+        witness=Witness(history=CallHistory(), stall=Stall(sentence, 11.0)),
     )
 
 
@@ -56,7 +56,9 @@ def test_what_its_control_alone_leaves_in_doubt_is_not_run_again(
     """The control was tried again itself: to run another cell three times as often shows no more."""
     verdict = judge(kept(**changes))
     assert verdict.word == Word.INCONCLUSIVE
-    assert again([Judgement(case=Cell("token", HAZARDS["pause"]).case(), verdict=verdict)]) == tried_again
+    assert (
+        again([JudgedCase(case=Cell("token", ADVERSARIES["pause"]).case(), verdict=verdict)]) == tried_again
+    )
 
 
 def test_a_stall_on_a_busy_machine_is_doubted_unless_the_page_tells_of_it(monkeypatch) -> None:
@@ -77,20 +79,20 @@ def test_a_stall_on_a_busy_machine_is_doubted_unless_the_page_tells_of_it(monkey
 @pytest.mark.parametrize("dear", ["redlock", "insert-lock"])
 def test_two_hundred_whose_looks_are_dear_look_less_often(dear: str) -> None:
     """At the pace of the others they keep the servers busy for half a minute and more, mostly in vain."""
-    polls = {slug: Cell(slug, HAZARDS["stampede"]).case().settings["poll"] for slug in ("token", dear)}
+    polls = {slug: Cell(slug, ADVERSARIES["stampede"]).case().settings["poll"] for slug in ("token", dear)}
     assert polls[dear] > 3 * polls["token"]
 
 
 def test_strategies_that_claim_contention_post_less_often_in_each_crowd() -> None:
     """The others, and third-party locks, must have the chance to lose in the one cell that they have."""
     slugs = "select-for-update", "no-lock", "tests.loadtest.third_party:right"
-    cells = [Cell(slug, HAZARDS["overrun"]) for slug in slugs]
-    calm = Cell("select-for-update", HAZARDS["overrun"], strikes=False)
+    cells = [Cell(slug, ADVERSARIES["overrun"]) for slug in slugs]
+    calm = Cell("select-for-update", ADVERSARIES["overrun"], strikes=False)
     assert [each.crowds(each.case()) for each in (*cells, calm)] == [FEW, POSTINGS, POSTINGS, POSTINGS]
 
 
 def matrix_of(pool: Pool) -> tuple[Matrix, list[Cell], list[Cell]]:
-    plan = MatrixPlan(strategies=("no-lock", "setnx"), hazards=tuple(HAZARDS))
+    plan = MatrixPlan(strategies=("no-lock", "setnx"), hazards=tuple(ADVERSARIES))
     cells = plan.cells()
     controls = [each for each in cells if each.strategy == "no-lock"]
     site: Any = None
@@ -106,7 +108,7 @@ def test_controls_begin_first_then_what_lasts_longest_and_shared_servers_are_str
         begin = [(each[0].strategy != "no-lock", -each[0].hazard.lasts) for each in lot]
         assert begin == sorted(begin)
     assert [{cell.hazard for group in lot for cell in group} for lot in alone] == [
-        {HAZARDS[slug]} for slug in HAZARDS if HAZARDS[slug].alone
+        {ADVERSARIES[slug]} for slug in ADVERSARIES if ADVERSARIES[slug].alone
     ]
 
 

@@ -9,7 +9,7 @@ from ledger import lock_tables
 from ledger.books import open_book
 from ledger.strategies import STRATEGIES
 from loadtest.faults.cell import Cell
-from loadtest.faults.hazards import HAZARDS
+from loadtest.faults.hazards import ADVERSARIES
 from loadtest.faults.hazards.partition import Partition, SlowNetwork
 from loadtest.faults.scene import sight
 from loadtest.servers import Valkey
@@ -76,7 +76,7 @@ def test_a_slow_network_is_proved_by_what_it_slowed_down(
 
 
 def test_a_cell_that_is_run_again_leaves_the_whole_matrix_as_it_is() -> None:
-    command = Cell("token", HAZARDS["pause"]).command
+    command = Cell("token", ADVERSARIES["pause"]).command
     assert " --output report/again " in command
     assert command.endswith("--hazard pause --strategy token")
 

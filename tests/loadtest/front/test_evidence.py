@@ -9,7 +9,7 @@ from django.test import Client
 
 from ledger.strategies import STRATEGIES
 from loadtest.front import advice, evidence
-from loadtest.front.evidence import Done, Field
+from loadtest.front.evidence import FaultDone, Field
 from loadtest.front.filters import Filters
 from loadtest.verdict.words import Word
 from locks.hazards import Hazard
@@ -41,7 +41,7 @@ def test_a_field_has_the_gravest_word(slug: str, hazard: Hazard, word: Word | No
 
 def test_of_several_words_the_gravest_that_decides_counts() -> None:
     def of(explored: str, *done: str) -> Word | None:
-        return Field(Hazard.PAUSE, False, explored, [Done("pause", word) for word in done]).word
+        return Field(Hazard.PAUSE, False, explored, [FaultDone("pause", word) for word in done]).word
 
     assert of("kept", "lost") == Word.LOST
     assert of("kept", "inconclusive", "not-run") == Word.KEPT

@@ -7,15 +7,15 @@ from math import inf
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger.reconcile import Operation, Outcome
+from ledger.reconcile import ClientOperation, ClientOutcome
 from loadtest.history.observed import Observed, overlaps
 
 
-def spans(*pairs: tuple[float, float]) -> list[Operation]:
-    return [Operation(f"k{i}", 1, Outcome.OK, start, end) for i, (start, end) in enumerate(pairs)]
+def spans(*pairs: tuple[float, float]) -> list[ClientOperation]:
+    return [ClientOperation(f"k{i}", 1, ClientOutcome.OK, start, end) for i, (start, end) in enumerate(pairs)]
 
 
-def quadratic(operations: list[Operation]) -> int:
+def quadratic(operations: list[ClientOperation]) -> int:
     proper = [each for each in operations if each.started < each.ended]
     return sum(
         any(a is not b and a.started < b.ended and b.started < a.ended for b in proper) for a in proper
@@ -47,11 +47,19 @@ def test_an_operation_that_never_ended_does_not_make_overlaps_of_all_that_came_l
 
 
 def test_counts_over_accounts():
-    ok, fail, info = Outcome.OK, Outcome.FAIL, Outcome.INFO
+    ok, fail, info = ClientOutcome.OK, ClientOutcome.FAIL, ClientOutcome.INFO
     observed = Observed.of(
         {
-            "A": [Operation("t", -1, ok, 0, 2), Operation("u", 1, fail, 1, 3), Operation("u", 1, ok, 4, 5)],
-            "B": [Operation("t", 1, ok, 0, 2), Operation("v", 1, info, 2, 3), Operation("w", 1, fail, 4, 5)],
+            "A": [
+                ClientOperation("t", -1, ok, 0, 2),
+                ClientOperation("u", 1, fail, 1, 3),
+                ClientOperation("u", 1, ok, 4, 5),
+            ],
+            "B": [
+                ClientOperation("t", 1, ok, 0, 2),
+                ClientOperation("v", 1, info, 2, 3),
+                ClientOperation("w", 1, fail, 4, 5),
+            ],
         }
     )
     assert observed == Observed(acknowledged=3, failed=1, unknown=1, overlaps=2)

@@ -9,7 +9,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from ledger.strategies import STRATEGIES, find
-from loadtest.faults.hazards import HAZARDS
+from loadtest.faults.hazards import ADVERSARIES
 from loadtest.report.pages import fault_matrix
 from loadtest.verdict.claims import claims
 
@@ -18,7 +18,7 @@ def report() -> dict[str, Any]:
     """What `manage.py faults` writes when every claim is true."""
     results = []
     for strategy in STRATEGIES:
-        for hazard, adversary in HAZARDS.items():
+        for hazard, adversary in ADVERSARIES.items():
             claimed = claims(find(strategy).withstands, [adversary.word])
             results.append(
                 {
@@ -71,24 +71,24 @@ def test_a_page_that_was_edited_is_seen(page: Path) -> None:
 
 def test_a_run_of_a_few_cells_is_merged(page: Path, tmp_path: Path) -> None:
     """The rest stays as it was measured, and the page says where each was."""
-    column = list(HAZARDS).index("pause")
+    column = list(ADVERSARIES).index("pause")
     cell = {"strategy": "token", "hazard": "pause", "verdict": "stalled"}
     assert row(page, "token")[column] == "L"
     write(tmp_path, {"results": [cell], "environment": {"cores": 4, "commit": "def"}})
     assert row(page, "token")[column] == "S"
-    whole = len(STRATEGIES) * len(HAZARDS)
+    whole = len(STRATEGIES) * len(ADVERSARIES)
     assert f"({whole - 1} cells, 2 cores, commit abc; 1 cells, 4 cores, commit def)" in page.read_text()
 
 
 def test_what_nobody_measured_is_shown_so(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A new strategy and a new hazard cost no run: a command that takes seconds gives them their row and column."""
     monkeypatch.setitem(STRATEGIES, "brand-new", STRATEGIES["token"])
-    monkeypatch.setitem(HAZARDS, "meteor", HAZARDS["pause"])
+    monkeypatch.setitem(ADVERSARIES, "meteor", ADVERSARIES["pause"])
     with pytest.raises(CommandError, match="stale"):
         call_command("fault_matrix", check=True)
     call_command("fault_matrix")
     call_command("fault_matrix", check=True)
-    assert row(page, "brand-new") == [fault_matrix.MISSING] * len(HAZARDS)
+    assert row(page, "brand-new") == [fault_matrix.MISSING] * len(ADVERSARIES)
     assert row(page, "token")[-1] == fault_matrix.MISSING
     counts = [line for line in page.read_text().splitlines() if line.startswith(("| pause |", "| meteor |"))]
     assert re.search(r"\d+ of \d+, 1 not measured", counts[0])
@@ -121,7 +121,7 @@ def test_what_is_no_more_is_left_out(page: Path, tmp_path: Path) -> None:
 
 def test_a_claim_against_the_evidence_is_seen(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     token = find("token")
-    monkeypatch.setattr(token, "withstands", token.withstands | {HAZARDS["pause"].word})
+    monkeypatch.setattr(token, "withstands", token.withstands | {ADVERSARIES["pause"].word})
     with pytest.raises(CommandError, match="token × pause: claims to withstand it, and came to lost"):
         call_command("fault_matrix", check=True)
 

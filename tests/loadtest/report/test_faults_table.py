@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from ledger.strategies import CARD, STRATEGIES
-from loadtest.faults.hazards import HAZARDS
+from loadtest.faults.hazards import ADVERSARIES
 from loadtest.report.console import console, show
 from loadtest.report.faults_table import tables
 from loadtest.verdict.words import STOPPED
@@ -21,7 +21,7 @@ def cell(strategy: str, hazard: str, verdict: str, **more: Any) -> dict[str, Any
     return {**own, **more}
 
 
-def matrix(strategies: Iterable[str], hazards: Iterable[str] = HAZARDS) -> list[dict[str, Any]]:
+def matrix(strategies: Iterable[str], hazards: Iterable[str] = ADVERSARIES) -> list[dict[str, Any]]:
     """Every word, diagonally; an odd one against the claim."""
     pairs = [(s, h) for s in strategies for h in hazards]
     return [cell(s, h, WORDS[n % len(WORDS)], agrees=n % 7 != 0) for n, (s, h) in enumerate(pairs)]
@@ -39,8 +39,8 @@ def test_no_line_is_too_long_and_no_name_is_broken(strategies: tuple[str, ...], 
     lines = printed(matrix(strategies), width)
     assert max(map(len, lines)) <= width
     words = set(" ".join(lines).replace(",", " ").split())
-    assert set(HAZARDS) <= words
-    if len(strategies) > len(HAZARDS):
+    assert set(ADVERSARIES) <= words
+    if len(strategies) > len(ADVERSARIES):
         assert set(strategies) <= words
 
 
@@ -54,9 +54,9 @@ def test_the_whole_matrix_has_one_letter_in_a_cell_under_its_hazards_number(widt
         own = [each for each in cells if each["strategy"] == strategy]
         assert shown == [want[each["verdict"]] + "!" * (not each["agrees"]) for each in own]
     heads = [n for line in lines if line.startswith("strategy ") for n in line.split()[1:]]
-    assert heads == [str(n) for n in range(1, len(HAZARDS) + 1)]
+    assert heads == [str(n) for n in range(1, len(ADVERSARIES) + 1)]
     legend = " ".join(lines)
-    for number, hazard in enumerate(HAZARDS, 1):
+    for number, hazard in enumerate(ADVERSARIES, 1):
         assert f"{number} {hazard}" in legend
     for told in ("L lost", "? inconclusive", "! contradicts the claim"):
         assert told in legend
@@ -64,8 +64,8 @@ def test_the_whole_matrix_has_one_letter_in_a_cell_under_its_hazards_number(widt
 
 @pytest.mark.parametrize("width", [80, 200])
 def test_the_six_of_the_card_have_words(width: int) -> None:
-    lines = printed([cell(s, h, "stalled") for s in CARD for h in HAZARDS], width)
-    assert lines[-len(HAZARDS)].split() == ["crash-holding", *["stalled"] * len(CARD)]
+    lines = printed([cell(s, h, "stalled") for s in CARD for h in ADVERSARIES], width)
+    assert lines[-len(ADVERSARIES)].split() == ["crash-holding", *["stalled"] * len(CARD)]
 
 
 @pytest.mark.parametrize(("strategies", "down"), [(2, "pause"), (9, "lock-1")])

@@ -16,7 +16,7 @@ from kazoo.handlers.threading import KazooTimeoutError
 
 from ledger.addresses import BASE_DIR
 from loadtest.faults.cell import Cell
-from loadtest.faults.hazards import HAZARDS
+from loadtest.faults.hazards import ADVERSARIES
 from loadtest.servers import (
     MariaDB,
     PgBouncer,
@@ -118,7 +118,7 @@ def test_without_the_packages_the_reason_says_what_to_install(monkeypatch):
     monkeypatch.setattr(mariadb, "PLACES", "/nowhere")
     monkeypatch.setattr(pgbouncer, "PLACES", "/nowhere")
     monkeypatch.setattr(zookeeper, "JAR", Path("/nowhere/zookeeper.jar"))
-    cell = Cell("advisory-lock-session", HAZARDS["transaction-pooler"])
+    cell = Cell("advisory-lock-session", ADVERSARIES["transaction-pooler"])
     assert cell.lacks() == ("no PgBouncer: install pgbouncer", "apt-get install pgbouncer")
     for server, package in ((MariaDB, "install mariadb-server"), (ZooKeeper, "install zookeeper")):
         with pytest.raises(Unavailable, match=package):

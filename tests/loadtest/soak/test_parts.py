@@ -12,12 +12,12 @@ from ledger.books import open_book, post
 from ledger.imports.upload import Upload, start_import
 from ledger.models import Book
 from ledger.posting import Line, Posting
-from ledger.reconcile import Outcome
+from ledger.reconcile import ClientOutcome
 from loadtest.history import calls as history
-from loadtest.history.calls import Call, History
+from loadtest.history.calls import Call, CallHistory
 from loadtest.history.journal import Journal
 from loadtest.soak.client import BUSY, Caller
-from loadtest.soak.imports import Files, finished
+from loadtest.soak.imports import ImportedFiles, finished
 from loadtest.soak.judgement import case_of, completed, judged, once_law, shortfall
 from loadtest.soak.link import LOST
 from loadtest.soak.plan import BACKGROUND, KINDS, WEB, SoakPlan
@@ -33,7 +33,11 @@ def book(committed_db: None) -> Book:
 
 
 def call(
-    key: str, outcome: Outcome = Outcome.OK, started: float = 1.0, ended: float = 2.0, error: str = ""
+    key: str,
+    outcome: ClientOutcome = ClientOutcome.OK,
+    started: float = 1.0,
+    ended: float = 2.0,
+    error: str = "",
 ) -> Call:
     return Call(key, (("A0001", 5),), outcome, started, ended, "w", error=error)
 
@@ -57,17 +61,17 @@ def test_one_intent_with_two_keys_in_the_books_is_created_money(book: Book) -> N
     put(book, "a.0")
     assert not once_law([call("a.0")], book)
     put(book, "a.1")
-    (breach,) = once_law([call("a.0", Outcome.INFO), call("a.1")], book)
+    (breach,) = once_law([call("a.0", ClientOutcome.INFO), call("a.1")], book)
     assert (breach.word, breach.sentence) == ("created", "a ran 2 times, not 1")
 
 
 def test_an_acknowledged_intent_without_an_entry_is_lost(book: Book) -> None:
     assert [each.word for each in once_law([call("b")], book)] == ["lost"]
-    assert not once_law([call("b", Outcome.INFO)], book)
+    assert not once_law([call("b", ClientOutcome.INFO)], book)
 
 
 def test_an_import_that_is_not_whole_is_seen(book: Book) -> None:
-    files = Files(lines=3, accounts=1, seed=0)
+    files = ImportedFiles(lines=3, accounts=1, seed=0)
     files.start([book])
     assert not finished([book], patience=0)
     (breach,) = files.breaches(book)
@@ -75,7 +79,7 @@ def test_an_import_that_is_not_whole_is_seen(book: Book) -> None:
 
 
 def test_a_line_that_nobody_stored_is_seen(book: Book) -> None:
-    files = Files(lines=2, accounts=1, seed=0)
+    files = ImportedFiles(lines=2, accounts=1, seed=0)
     files.keys[book.pk] = ["import/soak/f1-1"]
     start_import(book, [Upload("x.csv", b"seller,account,amount,reference\nacme,A0001,1,r\n")])
     assert "1 missing" in files.breaches(book)[0].sentence
@@ -143,8 +147,8 @@ def test_postings_that_are_missing_are_a_doubt() -> None:
     assert [each.cause for each in shortfall(10, 10, 8)] == [
         "the clients reported 10 completed postings, but recorded 8"
     ]
-    unanswered = Call("b.1", (), Outcome.INFO, 1.0, float("inf"), "w", answered=False)
-    assert completed(History([call("a"), call("b.0", Outcome.INFO), unanswered])) == 1
+    unanswered = Call("b.1", (), ClientOutcome.INFO, 1.0, float("inf"), "w", answered=False)
+    assert completed(CallHistory([call("a"), call("b.0", ClientOutcome.INFO), unanswered])) == 1
 
 
 @pytest.mark.parametrize(
@@ -177,25 +181,25 @@ def test_after_one_unanswered_try_a_later_refusal_does_not_decide(tmp_path: Path
     """The first try may still be at work: only an answer to all of them says "not applied"."""
     order = {"seed": 1, "number": 0, "host": "127.0.0.1", "port": 1, "drop": 0}
     caller = Caller(order, {"name": "book", "id": "book", "careful": True}, 0, Journal(tmp_path))
-    for first in (Outcome.INFO, Outcome.FAIL):
+    for first in (ClientOutcome.INFO, ClientOutcome.FAIL):
         answers = iter(
-            [(first, {"detail": "", "status": BUSY}), (Outcome.FAIL, {"detail": "no", "status": 422})]
+            [(first, {"detail": "", "status": BUSY}), (ClientOutcome.FAIL, {"detail": "no", "status": 422})]
         )
         caller.link.post = lambda *_, answers=answers, **__: next(answers)  # type: ignore[method-assign]
         caller.careful(str(first), (("A1", 1),))
     assert {each.key: each.outcome for each in history.read(tmp_path).calls} == {
-        str(Outcome.INFO): Outcome.INFO,
-        str(Outcome.FAIL): Outcome.FAIL,
+        str(ClientOutcome.INFO): ClientOutcome.INFO,
+        str(ClientOutcome.FAIL): ClientOutcome.FAIL,
     }
 
 
 def test_a_posting_that_no_client_asked_for_is_a_doubt(book: Book, tmp_path: Path) -> None:
     put(book, "asked-for")
     case = case_of(SoakPlan(accounts=1), "select-for-update", book, tmp_path)
-    posted = History([call("asked-for")])
+    posted = CallHistory([call("asked-for")])
 
     def cause() -> str:
-        return judged(case, posted, [], Files(1, 1, 0), [], Word.LOST).verdict.cause
+        return judged(case, posted, [], ImportedFiles(1, 1, 0), [], Word.LOST).verdict.cause
 
     assert "no client asked for" not in cause()
     put(book, "stray")

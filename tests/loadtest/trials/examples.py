@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from ledger.reconcile import Operation, Outcome, reconcile_book
+from ledger.reconcile import ClientOperation, ClientOutcome, reconcile_book
 from loadtest.history.observed import Observed
 from loadtest.verdict.evidence import Evidence
 from loadtest.verdict.words import Word
@@ -24,20 +24,20 @@ def evidence_of(*histories: History, **more: Any) -> Evidence:
     return Evidence(books=books, observed=Observed.of(operations), **{"control": Word.LOST, **more})
 
 
-def replace_times(operation: Operation, started: float, ended: float) -> Operation:
+def replace_times(operation: ClientOperation, started: float, ended: float) -> ClientOperation:
     return operation._replace(started=started, ended=ended)
 
 
 def correct(number: str = "A1") -> History:
     history = History(number=number)
     for key in "abcd":
-        history.write(key, 10, outcome=Outcome.OK)
+        history.write(key, 10, outcome=ClientOutcome.OK)
     return history
 
 
 def lossy() -> History:
     history = correct()
-    history.write("x", 7, "a", outcome=Outcome.OK)
+    history.write("x", 7, "a", outcome=ClientOutcome.OK)
     return history
 
 

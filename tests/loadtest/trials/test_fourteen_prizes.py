@@ -14,12 +14,12 @@ from django.db import connection
 from ledger.books import post
 from ledger.models import Book
 from ledger.posting import Line, Posting, Refused
-from ledger.reconcile import Outcome
+from ledger.reconcile import ClientOutcome
 from ledger.strategies.check_then_decrement import CheckThenDecrement
 from loadtest import workloads
-from loadtest.history.calls import Call, History
+from loadtest.history.calls import Call, CallHistory
 from loadtest.servers import Valkey
-from loadtest.trials.case import Case, Judgement, Witness, run
+from loadtest.trials.case import JudgedCase, TrialCase, Witness, run
 from loadtest.verdict.words import Word
 
 pytestmark = pytest.mark.usefixtures("committed_db")
@@ -32,20 +32,20 @@ def buy(book: Book, number: int) -> Call:
     key, started = f"buyer-{number}", time.time()
     try:
         post(book, Posting(key, tuple(Line(*leg) for leg in LEGS)))
-        outcome = Outcome.OK
+        outcome = ClientOutcome.OK
     except Refused:
-        outcome = Outcome.FAIL
+        outcome = ClientOutcome.FAIL
     finally:
         connection.close()
     return Call(key, LEGS, outcome, started, time.time(), key)
 
 
-def judged(strategy: str, store: str, sale: Callable[[Book], list[Call]]) -> Judgement:
-    case = Case(strategy=strategy, workload=TEN, store=store, settings={"think": [0, 0]})
-    return run(case, lambda _, book: Witness(history=History(sale(book))), Word.LOST)
+def judged(strategy: str, store: str, sale: Callable[[Book], list[Call]]) -> JudgedCase:
+    case = TrialCase(strategy=strategy, workload=TEN, store=store, settings={"think": [0, 0]})
+    return run(case, lambda _, book: Witness(history=CallHistory(sale(book))), Word.LOST)
 
 
-def given_away(result: Judgement) -> int:
+def given_away(result: JudgedCase) -> int:
     return result.observed.acknowledged
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import loadtest
-from ledger.reconcile import Outcome, reconcile_book
+from ledger.reconcile import ClientOutcome, reconcile_book
 from loadtest.verdict import judge as court
 from loadtest.verdict.evidence import Doubt, Evidence, Stall
 from loadtest.verdict.judge import judge, judge_run
@@ -23,7 +23,7 @@ ROOT = Path(loadtest.__file__).parent
 
 def created() -> Evidence:
     history = lossy()
-    history.write("refused", 500, outcome=Outcome.FAIL)
+    history.write("refused", 500, outcome=ClientOutcome.FAIL)
     return evidence_of(history)
 
 

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import loadtest
-from ledger.reconcile import AccountBooks, Books, Outcome, reconcile_book
-from loadtest.history.observed import Answers, Observed
+from ledger.reconcile import AccountBooks, Books, ClientOutcome, reconcile_book
+from loadtest.history.observed import ClientAnswers, Observed
 from loadtest.verdict.evidence import Doubt, Evidence, Stall
 from loadtest.verdict.judge import judge, not_run
 from loadtest.verdict.laws import Breach, count_law, floor_law
@@ -161,9 +161,9 @@ def test_the_control_is_judged_without_a_control():
 
 def test_an_aba_loss_is_lost_although_nothing_drifted():
     history = History()
-    history.write("a", 10, None, outcome=Outcome.OK)
-    history.write("b", -10, "a", outcome=Outcome.OK)
-    history.write("c", 5, None, outcome=Outcome.OK)
+    history.write("a", 10, None, outcome=ClientOutcome.OK)
+    history.write("b", -10, "a", outcome=ClientOutcome.OK)
+    history.write("c", 5, None, outcome=ClientOutcome.OK)
     evidence = evidence_of(history)
     assert evidence.books is not None
     assert evidence.books.drift == 0
@@ -172,14 +172,14 @@ def test_an_aba_loss_is_lost_although_nothing_drifted():
 
 def test_a_lost_update_of_no_money_is_lost():
     history = correct()
-    history.write("rename", 0, outcome=Outcome.OK)
-    history.write("x", 1, "d", outcome=Outcome.OK)
+    history.write("rename", 0, outcome=ClientOutcome.OK)
+    history.write("x", 1, "d", outcome=ClientOutcome.OK)
     assert judge(evidence_of(history)).word == "lost"
 
 
 def test_created_is_graver_than_lost():
     history = lossy()
-    history.write("refused", 500, outcome=Outcome.FAIL)
+    history.write("refused", 500, outcome=ClientOutcome.FAIL)
     verdict = judge(evidence_of(history))
     assert verdict.word == "created"
     assert [each.word for each in verdict.breaches] == ["created", "lost"]
@@ -188,8 +188,8 @@ def test_created_is_graver_than_lost():
 
 def test_a_torn_transfer_is_lost_although_no_account_lost_anything():
     a, b = correct("A"), correct("B")
-    b.write("t", 10, outcome=Outcome.INFO)
-    a.told("t", -10, Outcome.INFO)
+    b.write("t", 10, outcome=ClientOutcome.INFO)
+    a.told("t", -10, ClientOutcome.INFO)
     evidence = evidence_of(a, b)
     assert evidence.books is not None
     assert evidence.books.lost_updates == 0
@@ -203,7 +203,7 @@ def test_a_torn_transfer_is_lost_although_no_account_lost_anything():
 def stock(opening: int, *sold: int) -> Evidence:
     history = History(number="prizes", opening=opening)
     for number, amount in enumerate(sold):
-        history.write(f"s{number}", -amount, outcome=Outcome.OK)
+        history.write(f"s{number}", -amount, outcome=ClientOutcome.OK)
     evidence = evidence_of(history)
     assert evidence.books is not None
     return replace(evidence, breaches=tuple(floor_law(evidence.books, {"prizes": 0})))
@@ -222,8 +222,8 @@ def test_oversold_in_between_is_oversold_although_it_was_filled_up_again():
 
 def test_more_promised_than_there_was_is_oversold_beside_lost():
     history = History(number="prizes", opening=1)
-    history.write("a", -1, None, outcome=Outcome.OK)
-    history.write("b", -1, None, outcome=Outcome.OK)
+    history.write("a", -1, None, outcome=ClientOutcome.OK)
+    history.write("b", -1, None, outcome=ClientOutcome.OK)
     evidence = evidence_of(history)
     assert evidence.books is not None
     verdict = judge(replace(evidence, breaches=tuple(floor_law(evidence.books, {"prizes": 0}))))
@@ -232,8 +232,8 @@ def test_more_promised_than_there_was_is_oversold_beside_lost():
 
 def test_of_several_oversold_accounts_the_worst_is_named():
     deep, shallow = History(number="deep", opening=10), History(number="shallow", opening=1)
-    deep.write("d", -15, outcome=Outcome.OK)
-    shallow.write("s", -3, outcome=Outcome.OK)
+    deep.write("d", -15, outcome=ClientOutcome.OK)
+    shallow.write("s", -3, outcome=ClientOutcome.OK)
     evidence = evidence_of(deep, shallow)
     assert evidence.books is not None
     (breach,) = floor_law(evidence.books, {"deep": 0, "shallow": 0})
@@ -244,11 +244,11 @@ def test_of_several_oversold_accounts_the_worst_is_named():
 
 def test_an_account_in_several_rows_is_oversold_as_a_whole():
     rows = [History(number=f"prizes/{n}", opening=5) for n in range(2)]
-    rows[0].write("a", -5, outcome=Outcome.OK)
+    rows[0].write("a", -5, outcome=ClientOutcome.OK)
     evidence = evidence_of(*rows)
     assert evidence.books is not None
     assert floor_law(evidence.books, {"prizes": 0}) == []
-    rows[1].write("b", -8, outcome=Outcome.OK)
+    rows[1].write("b", -8, outcome=ClientOutcome.OK)
     evidence = evidence_of(*rows)
     assert evidence.books is not None
     (breach,) = floor_law(evidence.books, {"prizes": 0})
@@ -257,7 +257,7 @@ def test_an_account_in_several_rows_is_oversold_as_a_whole():
 
 def test_accounts_without_a_floor_may_be_overdrawn():
     history = History(opening=0)
-    history.write("a", -5, outcome=Outcome.OK)
+    history.write("a", -5, outcome=ClientOutcome.OK)
     evidence = evidence_of(history)
     assert evidence.books is not None
     assert floor_law(evidence.books, {"another": 0}) == []
@@ -284,26 +284,26 @@ def test_stalled(recovered: bool, ending: str):
 
 def test_refused():
     assert judge(kept(unavailable="no quorum: 2 of 5 nodes answered")).word == "refused"
-    assert judge(kept(answers=Answers(refused=5, acknowledged=4))).word == "refused"
-    even = kept(answers=Answers(refused=4, acknowledged=4))
+    assert judge(kept(answers=ClientAnswers(refused=5, acknowledged=4))).word == "refused"
+    even = kept(answers=ClientAnswers(refused=4, acknowledged=4))
     assert judge(even).word == "kept", "as many were served: contention, not unavailability"
-    nobody = kept(answers=Answers(refused=9), observed=Observed(failed=9), books=Books())
+    nobody = kept(answers=ClientAnswers(refused=9), observed=Observed(failed=9), books=Books())
     assert judge(nobody).word == "refused"
 
 
 @pytest.mark.parametrize(
     ("answers", "word"),
     [
-        (Answers(refused=1), "refused"),
-        (Answers(unknown=3), "refused"),
-        (Answers(refused=4, acknowledged=1), "refused"),
-        (Answers(refused=1, unknown=3, acknowledged=1), "kept"),
-        (Answers(unknown=3, declined=1), "kept"),
-        (Answers(), "kept"),
+        (ClientAnswers(refused=1), "refused"),
+        (ClientAnswers(unknown=3), "refused"),
+        (ClientAnswers(refused=4, acknowledged=1), "refused"),
+        (ClientAnswers(refused=1, unknown=3, acknowledged=1), "kept"),
+        (ClientAnswers(unknown=3, declined=1), "kept"),
+        (ClientAnswers(), "kept"),
     ],
 )
 def test_what_was_acknowledged_before_the_hazard_does_not_show_that_anybody_is_served_after_it(
-    answers: Answers, word: str
+    answers: ClientAnswers, word: str
 ):
     """The trial knows four acknowledged operations: all of them the crowd's, before the strike."""
     fired = kept(planned=frozenset({"pause"}), fired={"pause": "stopped"}, answers=answers)
@@ -319,16 +319,16 @@ def broken_inside() -> Books:
 
 @pytest.mark.parametrize("books", [unbalanced, drifting, broken_inside])
 def test_refused_means_right_so_not_for_books_that_do_not_add_up(books: Callable[[], Books]):
-    assert judge(kept(answers=Answers(refused=5), books=books())).word == "inconclusive"
+    assert judge(kept(answers=ClientAnswers(refused=5), books=books())).word == "inconclusive"
     assert judge(kept(unavailable="no quorum", books=books())).word == "inconclusive"
 
 
 def test_the_gravest_word_wins():
     stall, floor = Stall("nobody got on", 3.0), (Breach(Word.OVERSOLD, "14 of 10 sold"),)
-    assert judge(kept(stall=stall, answers=Answers(refused=9))).word == "stalled"
+    assert judge(kept(stall=stall, answers=ClientAnswers(refused=9))).word == "stalled"
     assert judge(kept(stall=stall, breaches=floor)).word == "oversold"
     assert judge(replace(evidence_of(lossy()), stall=stall, breaches=floor)).word == "lost"
-    assert judge(kept(answers=Answers(refused=9), control=None)).word == "refused"
+    assert judge(kept(answers=ClientAnswers(refused=9), control=None)).word == "refused"
 
 
 def test_not_run_when_no_hazard_can_touch_the_subject():

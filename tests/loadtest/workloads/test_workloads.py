@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ledger.reconcile import Outcome
+from ledger.reconcile import ClientOutcome
 from loadtest import workloads
 from loadtest.history import calls as history
 from loadtest.history.calls import Call
@@ -39,13 +39,13 @@ def test_transfers_conserve_the_total_and_go_both_ways() -> None:
 
 def look(seen: int | None, what: str = "", at: float = 0.0) -> Call:
     """What a reader noted."""
-    return Call(f"k{at}", (), Outcome.OK, at, at + 1, "reader", look=what, seen=seen)
+    return Call(f"k{at}", (), ClientOutcome.OK, at, at + 1, "reader", look=what, seen=seen)
 
 
 def test_a_look_is_noted_and_changes_nothing(tmp_path: Path) -> None:
     journal = Journal(tmp_path)
     journal.invoke("k", [], "reader", look="/accounts/A0001")
-    journal.complete("k", Outcome.OK, seen=7)
+    journal.complete("k", ClientOutcome.OK, seen=7)
     journal.close()
     read = history.read(tmp_path)
     assert [(call.look, call.seen) for call in read.calls] == [("/accounts/A0001", 7)]
@@ -76,7 +76,7 @@ def test_an_account_never_goes_back() -> None:
 
 def test_stock_that_nobody_ran_out_of_proves_nothing() -> None:
     workload = workloads.find("stock")
-    refused = Call("k", (("A0001", -1),), Outcome.FAIL, 0, 1, "buyer")
+    refused = Call("k", (("A0001", -1),), ClientOutcome.FAIL, 0, 1, "buyer")
     assert workload.doubts([refused]) == []
     assert "floor was never tried" in workload.doubts([replace(refused, busy=True)])[0].cause
 
@@ -101,7 +101,7 @@ def test_run_once_offers_each_day_once_to_each_scheduler() -> None:
 )
 def test_a_job_runs_exactly_once(outcomes: str, words: list[Word]) -> None:
     legs = (("A0001", -1),)
-    calls = [Call(f"k{n}", legs, Outcome(each), 0, 1, "w") for n, each in enumerate(outcomes.split())]
+    calls = [Call(f"k{n}", legs, ClientOutcome(each), 0, 1, "w") for n, each in enumerate(outcomes.split())]
     breaches = workloads.find("run-once").breaches(calls)
     assert [breach.word for breach in breaches] == words
 

@@ -27,7 +27,7 @@ def explored_mariadb() -> Iterator[mariadb.MariaDB]:
     """Skips with what to install when there is none."""
     if reason := mariadb.available():
         pytest.skip(reason)
-    with mariadb.MariaDB(settings=mariadb.EXPLORED) as server:
+    with mariadb.MariaDB(settings=mariadb.EXPLORED_OPTIONS) as server:
         with server.connect(autocommit=True) as connection, connection.cursor() as cursor:
             for statement in TABLES:
                 cursor.execute(statement)

@@ -13,7 +13,7 @@ from lost_update_lab.embedded.mariadb import MariaDB
 from lost_update_lab.model.bounds import Fault
 from lost_update_lab.model.errors import IN_THE_COMMAND
 from lost_update_lab.search.search import SearchResult
-from lost_update_lab.servers.clock import Clock
+from lost_update_lab.servers.clock import ServerClock
 from lost_update_lab.servers.mariadb import clock_words
 from lost_update_lab.servers.mariadb import server as server_of_mariadb
 from lost_update_lab.servers.mariadb.server import MariaDBServer
@@ -96,7 +96,7 @@ def test_forgetting_the_clock_would_be_noticed(
     lock = leased(*FORMS["NOW(6)"], poll=5, work=10.2)
     right, _ = explore(lock)
     stand_ins = {"asked": lambda clock, op, who: op, "over": lambda clock: b""}
-    monkeypatch.setattr(Clock, forgotten, stand_ins[forgotten])
+    monkeypatch.setattr(ServerClock, forgotten, stand_ins[forgotten])
     wrong, _ = explore(lock)
     assert right.worst == "lost"
     assert wrong.cause or wrong.counts != right.counts

@@ -10,7 +10,7 @@ import pytest
 from lost_update_lab.embedded.mariadb import MariaDB
 from lost_update_lab.search import search
 from lost_update_lab.search.search import SearchResult
-from lost_update_lab.servers.mariadb.way import Way, unseen
+from lost_update_lab.servers.mariadb.way import MariadbWay, unseen
 from lost_update_lab.snapshot.mariadb import MariaDBSnapshot
 from tests.lost_update_lab.mariadb import bank
 from tests.lost_update_lab.mariadb.bank import Bank
@@ -51,7 +51,7 @@ def test_forgetting_how_transactions_came_there_would_be_noticed(
     explore: Explore, deposit: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     right = _found(explore, deposit)
-    monkeypatch.setattr(Way, "place", lambda way, found, strict: found)
+    monkeypatch.setattr(MariadbWay, "place", lambda way, found, strict: found)
     assert _found(explore, deposit) != right
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from lost_update_lab import Result
 from lost_update_lab.scenarios import progress
-from lost_update_lab.scenarios.progress import Progress, share_of, shown
+from lost_update_lab.scenarios.progress import SearchProgress, share_of, shown
 from tests.lost_update_lab.scenarios.shop import one_voucher, redeem
 from tests.lost_update_lab.scenarios.test_explore import both
 
@@ -33,7 +33,7 @@ def test_a_path_in_a_tree_of_equal_parts(path: list[tuple[int, int]], share: flo
 
 
 def test_the_estimate_ends_at_all(trial: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> None:
-    told: list[Progress] = []
+    told: list[SearchProgress] = []
 
     @contextmanager
     def everything() -> Iterator[Any]:
@@ -55,7 +55,7 @@ class Terminal(io.StringIO):
 def test_a_line_on_a_terminal_only() -> None:
     with shown(out := Terminal()) as tell:
         assert tell
-        tell(Progress("voucher", 12, 0.5, 1.0))
+        tell(SearchProgress("voucher", 12, 0.5, 1.0))
     assert "about 50% of the search, 12 schedules" in out.getvalue()
     assert out.getvalue().endswith(progress.CLEAR)
     with shown(io.StringIO()) as tell:

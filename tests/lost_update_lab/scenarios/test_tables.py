@@ -14,6 +14,23 @@ from tests.lost_update_lab.scenarios.shop import one_voucher
 
 Trial = Callable[..., Result]
 TAKE = "UPDATE voucher SET uses = uses - 1"
+#: a table that functions make, so that no text shows it; one of them hides what it is told
+MAKE = """
+CREATE OR REPLACE FUNCTION makes() RETURNS void LANGUAGE plpgsql AS $$ BEGIN
+    EXECUTE 'CREATE TABLE IF NOT EXISTS newer (id int)'; END $$;
+CREATE OR REPLACE FUNCTION makes_in_silence() RETURNS void LANGUAGE plpgsql AS $$ BEGIN
+    CREATE TABLE newer (id int); EXCEPTION WHEN OTHERS THEN NULL; END $$;
+CREATE OR REPLACE FUNCTION makes_a_temporary_one() RETURNS void LANGUAGE plpgsql AS $$ BEGIN
+    CREATE TEMP TABLE mine (id serial PRIMARY KEY, b int UNIQUE); DROP TABLE mine; END $$;
+CREATE OR REPLACE FUNCTION makes_one_of_the_last() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    IF NEW.uses < 0 THEN CREATE TABLE newer (id int); END IF; RETURN NEW; END $$;
+"""
+
+
+def with_functions() -> None:
+    one_voucher()
+    with psycopg.connect(os.environ["DATABASE_URL"]) as connection:
+        connection.execute(MAKE)
 
 
 def sends(*commands: str) -> Callable[[], None]:
@@ -39,11 +56,20 @@ def sends(*commands: str) -> Callable[[], None]:
         "DO $$ BEGIN CREATE TABLE IF NOT EXISTS newer (id int); END $$",
         "CREATE INDEX ON voucher (uses)",
         "CREATE OR REPLACE FUNCTION seven() RETURNS int LANGUAGE sql AS 'SELECT 7'",
+        "SELECT makes()",
+        "SELECT makes_in_silence()",
+        "DO $$ BEGIN EXECUTE 'CREATE TABLE IF NOT EXISTS newer (id int)'; END $$",
+        "SET LOCAL search_path = pg_temp, information_schema; CREATE TABLE IF NOT EXISTS public.newer (id int)",
+        "EXPLAIN ANALYZE CREATE TABLE newer AS SELECT * FROM voucher",
+        "GRANT SELECT ON voucher TO PUBLIC",
+        "CREATE ROLE somebody",
+        "CREATE SCHEMA other",
+        "COMMENT ON TABLE voucher IS 'they are all used up'",
     ],
 )
 def test_it_was_kept_or_said_to_fail(trial: Trial, command: str) -> None:
     with pytest.raises(Mistake, match="puts rows back, and no tables") as mistake:
-        trial([sends(command), sends(command)], setup=one_voucher)
+        trial([sends(command), sends(command)], setup=with_functions)
     assert "make it in the setup" in str(mistake.value)
 
 
@@ -59,11 +85,43 @@ def test_it_was_kept_or_said_to_fail(trial: Trial, command: str) -> None:
             "DROP TABLE mine",
         ],
         ["SELECT 'text INTO a; CREATE TABLE'"],
+        ["SELECT makes_a_temporary_one()"],
+        ["DO $$ BEGIN EXECUTE 'CREATE TABLE IF NOT EXISTS voucher (code text)'; END $$"],
     ],
 )
 def test_what_makes_nothing_that_another_session_sees(trial: Trial, commands: list[str]) -> None:
-    result = trial([sends(*commands, TAKE), sends(*commands, TAKE)], setup=one_voucher, control=False)
+    result = trial([sends(*commands, TAKE), sends(*commands, TAKE)], setup=with_functions, control=False)
     assert (result.verdict, result.exhausted) == ("kept", True)
+
+
+def test_one_that_is_made_only_where_they_meet(trial: Trial) -> None:
+    """No serial order shows it, and no text."""
+
+    def last_use() -> None:
+        with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as connection:
+            (uses,) = connection.execute("SELECT uses FROM voucher").fetchone() or (0,)
+            if uses:
+                connection.execute(TAKE)
+
+    def with_a_trigger() -> None:
+        with_functions()
+        with psycopg.connect(os.environ["DATABASE_URL"]) as connection:
+            connection.execute(
+                "CREATE TRIGGER makes BEFORE UPDATE ON voucher FOR EACH ROW EXECUTE FUNCTION makes_one_of_the_last()"
+            )
+
+    result = trial([last_use, last_use], setup=with_a_trigger, invariant=lambda: True)
+    assert result.verdict == "inconclusive"
+    assert "puts rows back, and no tables" in result.cause
+
+
+def test_whoever_comes_later_may_make_tables(trial: Trial, scenario_urls: tuple[str, str]) -> None:
+    """The trigger that refuses is gone with the search."""
+    trial([sends(TAKE), sends(TAKE)], setup=one_voucher, control=False)
+    with psycopg.connect(scenario_urls[0], autocommit=True) as connection:
+        connection.execute("CREATE TABLE later (id int); DROP TABLE later")
+        found = connection.execute("SELECT evtname FROM pg_event_trigger").fetchall()
+    assert not found
 
 
 def test_a_table_that_is_locked_as_a_whole(trial: Trial) -> None:

@@ -17,7 +17,7 @@ from django.http import HttpRequest
 from django.test import RequestFactory
 from sqlalchemy.orm import Session, make_transient_to_detached
 
-from lost_update_lab.suggest.literals import NAME, CannotBeWritten, call_of, source, written
+from lost_update_lab.suggest.literals import IMPORTED_NAME, CannotBeWritten, call_of, source, written
 from tests.lost_update_lab.suggest import values
 from tests.lost_update_lab.suggest.values import Colour, Counting, Line, Order, Pair, Service, Voucher
 
@@ -52,7 +52,7 @@ def plain(text: str) -> str:
     ids=str,
 )
 def test_a_value_comes_back(value: object) -> None:
-    text = NAME.sub(r"\2", source(value))
+    text = IMPORTED_NAME.sub(r"\2", source(value))
     names = {**vars(values), "datetime": datetime, "zoneinfo": zoneinfo, "UUID": UUID, "Decimal": Decimal}
     assert eval(text, names) == value
 

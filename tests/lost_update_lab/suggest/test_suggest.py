@@ -14,7 +14,7 @@ import pytest
 from lost_update_lab.command.main import main
 from lost_update_lab.embedded import mariadb
 from lost_update_lab.suggest.pairs import AT_ONCE, BLINDLY, BY_WHAT_IT_READ, ONLY_READS, operations, pairs
-from lost_update_lab.suggest.recording import Command, written
+from lost_update_lab.suggest.recording import RecordedCommand, written
 
 ROOT = Path(__file__).resolve().parents[3]
 SHOP = """
@@ -64,8 +64,10 @@ addopts = -p lost_update_lab.pytest_plugin -p no:cacheprovider
 """
 
 
-def sent(text: str, operation: str = "shop:redeem", number: int = 1, server: str = "postgres") -> Command:
-    return Command("test_shop.py::test", server, text, "None", "shop.py:1", operation, number, "")
+def sent(
+    text: str, operation: str = "shop:redeem", number: int = 1, server: str = "postgres"
+) -> RecordedCommand:
+    return RecordedCommand("test_shop.py::test", server, text, "None", "shop.py:1", operation, number, "")
 
 
 @pytest.mark.parametrize(

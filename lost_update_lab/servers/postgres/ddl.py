@@ -1,0 +1,78 @@
+"""Commands that make, change or drop something that is no row: a table, a view, a function, a right.
+
+What an operation makes so is in no snapshot, so the next schedule would find it; and PostgreSQL decides by unique
+indexes of its catalogue who is the first. An operation that does so cannot be explored. PostgreSQL itself says which
+command does: a trigger of the database refuses it, also inside of a function. A temporary table is another one in each
+session. And a table that the setup has made is left alone by CREATE TABLE IF NOT EXISTS.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from psycopg.pq import ExecStatus
+
+from lost_update_lab.model.errors import IN_THE_SETUP, Broken
+from lost_update_lab.telling.narrative import shortened
+
+MAKES = "the explorer puts rows back, and no tables: what an operation makes, alters or drops is not explored"
+#: the function notes what it refuses in a sequence, which no rollback takes back: code may hide the error. Once the
+#: explorer's own session has ended, it refuses nothing
+_REFUSE = """
+CREATE SCHEMA IF NOT EXISTS explorer;
+CREATE SEQUENCE IF NOT EXISTS explorer.refused;
+ALTER SEQUENCE explorer.refused RESTART;
+CREATE OR REPLACE FUNCTION explorer.refuse() RETURNS event_trigger SECURITY DEFINER LANGUAGE plpgsql AS $$
+DECLARE makes bool;
+BEGIN
+    IF tg_event = 'sql_drop' THEN
+        SELECT bool_or(original AND NOT is_temporary AND object_identity !~ '^explorer') INTO makes
+        FROM pg_catalog.pg_event_trigger_dropped_objects();
+    ELSE
+        SELECT bool_or(coalesce(schema_name, object_identity, '') !~ '^(pg_temp|explorer)') INTO makes
+        FROM pg_catalog.pg_event_trigger_ddl_commands();
+    END IF;
+    IF makes AND EXISTS (SELECT FROM pg_catalog.pg_stat_get_activity({pid}) WHERE backend_start = '{since}') THEN
+        PERFORM pg_catalog.nextval('explorer.refused');
+        RAISE EXCEPTION '{sentence}';
+    END IF;
+END $$;
+DROP EVENT TRIGGER IF EXISTS explorer_makes;
+DROP EVENT TRIGGER IF EXISTS explorer_drops;
+CREATE EVENT TRIGGER explorer_makes ON ddl_command_end EXECUTE FUNCTION explorer.refuse();
+CREATE EVENT TRIGGER explorer_drops ON sql_drop EXECUTE FUNCTION explorer.refuse();
+"""
+_ALLOW = b"DROP EVENT TRIGGER IF EXISTS explorer_makes; DROP EVENT TRIGGER IF EXISTS explorer_drops"
+_SELF = "SELECT pid, backend_start::text FROM pg_stat_get_activity(pg_backend_pid())"
+#: a row if something was refused, in the form of locks.HELD
+REFUSED = "SELECT 0, '', '' FROM explorer.refused WHERE is_called"
+
+#: of these no trigger hears: what all databases share, and a table that is made by being explained
+_UNHEARD = re.compile(
+    r"\s*(?:(?:CREATE|ALTER|DROP)\s+(?:DATABASE|ROLE|USER|GROUP|TABLESPACE|SYSTEM|EVENT\s+TRIGGER)\b"
+    r"|(?:GRANT|REVOKE)\b(?!.*\bON\b)|EXPLAIN\b.*\bCREATE\b)",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def refuse(admin: Any) -> None:
+    """From now on. `admin`: the explorer's own session, a superuser's."""
+    pid, since = admin.execute(_SELF).fetchone()
+    done = admin.pgconn.exec_(_REFUSE.format(pid=pid, since=since, sentence=MAKES).encode())
+    if done.status != ExecStatus.COMMAND_OK:
+        raise RuntimeError(f"noticing what makes tables: {done.error_message.decode(errors='replace')}")
+
+
+def allow(admin: Any) -> None:
+    admin.pgconn.exec_(_ALLOW)
+
+
+def beyond(text: str) -> Broken | None:
+    """The reason why the explorer cannot vouch for this command; None if it can, or if PostgreSQL says so."""
+    return refused(text) if _UNHEARD.match(text) else None
+
+
+def refused(text: str = "") -> Broken:
+    """`text`: the command that was refused."""
+    return Broken(f"{MAKES} ({shortened(text or 'inside of a function', 80)})", IN_THE_SETUP)
