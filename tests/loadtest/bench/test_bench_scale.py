@@ -47,7 +47,7 @@ def test_a_process_that_works_is_seen_and_one_that_is_of_no_kind_is_not(
             used = 0.0
             while used < 0.1:  # of a second, however busy the machine is
                 time.sleep(limits.EVERY)
-                used = processor._looks[-1][1].get("web", 0.0)
+                used = max((kinds.get("web", 0.0) for _, kinds in processor._looks), default=0.0)
         finally:
             for process in (working, other):
                 process.kill()

@@ -16,6 +16,7 @@ from lost_update_lab.harness import Harness
 from lost_update_lab.model.bounds import Bounds
 from lost_update_lab.search.search import Search, SearchResult
 from lost_update_lab.servers.mariadb.server import MariaDBServer
+from tests.lost_update_lab import BUDGET
 from tests.lost_update_lab.mariadb import shop
 from tests.lost_update_lab.mariadb.bank import TABLES, Bank
 
@@ -61,4 +62,4 @@ def address(explored_mariadb: mariadb.MariaDB) -> Iterator[str]:
 
 @pytest.fixture
 def trial(address: str, scenario_urls: tuple[str, str]) -> Trial:
-    return partial(public, database=address, redis=scenario_urls[1], setup=shop.open_shop)
+    return partial(public, database=address, redis=scenario_urls[1], setup=shop.open_shop, budget=BUDGET)
