@@ -101,6 +101,9 @@ class Server(Protocol):
     def keeps_out(self, sessions: Sequence[Any]) -> bool:
         """Does one of them hold a lock beyond its transactions? No look at the contents shows it."""
 
+    def keeps_rows(self, sessions: Sequence[Any]) -> bool:
+        """Has one of them locked rows, until its transaction ends?"""
+
     def lag(self) -> None:
         """From now on no write reaches the replica."""
 

@@ -41,6 +41,9 @@ class Plain:
     def settled(self) -> None:
         pass
 
+    def keeps_rows(self, sessions: Sequence[Any]) -> bool:
+        return False
+
     def stop(self, task: Task) -> None:
         raise NotImplementedError
 

@@ -100,6 +100,8 @@ class Task:
     by_clock: bool = False
     #: what everyone could see when its round began, plus what it has written itself since: a sign of life is not news
     seen: bytes = b""
+    #: those whose locks have refused its last try, by server and number (refusals.py)
+    refused_by: tuple[tuple[str, int], ...] = ()
     #: the step that it takes now starts from what it has seen
     own_step: bool = False
     #: how long it waits at a time

@@ -113,7 +113,7 @@ def _step(world: World, task: Task, transition: Transition) -> Task:
     if task.leases is None:  # its round begins
         if task.vain_since is not None and task.seen != mark:
             virtual_clock.meets_news(world, task)
-        task.leases, task.seen = world.leases(), mark
+        task.leases, task.seen, task.refused_by = world.leases(), mark, ()
     task.own_step = polls and task.seen == mark
     if task.op.server:
         world.servers[task.op.server].before_step(task.op)

@@ -145,5 +145,6 @@ def _task(world: World, task: Task, time: Any, now: int | None) -> tuple[Any, ..
         task.notified,
         task.vain_since is not None,
         task.looks_again and task.seen != world.polled(),
+        task.refused_by,
         history.key(now) if now is not None else history.done,
     )

@@ -9,6 +9,7 @@ from lost_update_lab.model.digest import digest
 from lost_update_lab.model.errors import NotTheSame
 from lost_update_lab.model.gaps import AN_HOUR, Gap, Lease
 from lost_update_lab.model.workers import State, Task, WorkerProcess
+from lost_update_lab.schedule import refusals
 from lost_update_lab.schedule.world import World
 
 #: a thread that did the same this often, for as long as the patience, has no memory
@@ -245,12 +246,10 @@ def notice_unblocked(world: World) -> None:
     for task in world.tasks:
         if task.own_step:
             task.seen, task.own_step = mark, False
-        elif task.vain_since is None or task.worker.paused:
+        if task.vain_since is None or task.worker.paused or task.state not in (State.WAIT, State.BLOCKED):
             continue
-        elif task.seen != mark and task.state in (
-            State.WAIT,
-            State.BLOCKED,
-        ):  # the phase of a poll is arbitrary: it may look as soon as there is something new
+        if task.seen != mark or refusals.are_over(world, task):
+            # the phase of a poll is arbitrary: it may look as soon as there is something new
             meets_news(world, task)
             if task.state is State.WAIT:
                 world.wake(task, world.now)
@@ -266,7 +265,7 @@ def meets_news(world: World, task: Task) -> None:
     """It has polled in vain until now, and what it may see next is new."""
     world.progress()
     watch(world, task)
-    task.vain_since, task.dozed = None, False
+    task.vain_since, task.dozed, task.refused_by = None, False, ()
 
 
 def is_outside(worker: WorkerProcess) -> bool:

@@ -36,6 +36,9 @@ _NAMES = re.compile(r"\b(?:GET_LOCK|RELEASE_LOCK|RELEASE_ALL_LOCKS)\s*\(", re.IG
 _TABLES = re.compile(r"\bLOCK\s+TABLES?\b|\bFLUSH\b", re.IGNORECASE)
 _SETS = re.compile(r"\s*SET\b(?!\s+(?:SESSION\s+)?(?:@@)?AUTOCOMMIT\b)", re.IGNORECASE)
 
+_SKIPS = re.compile(r"\bSKIP\s+LOCKED\b", re.IGNORECASE)
+_NO_ROW, _TIMED_OUT = "no row", "Error: 1205, "
+
 
 def beyond(text: str, unbuffered: bool) -> Broken | None:
     """The reason why the explorer cannot vouch for this command; None if it can."""
@@ -122,7 +125,20 @@ def shown(op: Op, answer: Sequence[Any]) -> str:
         word = text.split(maxsplit=1)[0].upper()
         return f"{word} {written}" if _written(text) else word
     lines = [", ".join("NULL" if value is None else str(value) for value in row) for row in rows]
-    return "; ".join(lines) or "no row"
+    return "; ".join(lines) or _NO_ROW
+
+
+def locks_rows(op: Op, answer: Sequence[Any]) -> bool:
+    """Has it written, or locked, a row?"""
+    if op.reads or op.local or not answer:
+        return False
+    written, _, _, rows = answer
+    return bool(written if rows is None else rows)
+
+
+def is_refused(op: Op, told: str) -> bool:
+    """Did it not wait, or no longer, for a row that another transaction has locked?"""
+    return _TIMED_OUT in told or (told == _NO_ROW and bool(_SKIPS.search(op.text)))
 
 
 def _written(text: str) -> bool:

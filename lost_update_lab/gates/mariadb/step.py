@@ -12,7 +12,9 @@ import pymysql
 from lost_update_lab.adapters import pymysql as driver
 from lost_update_lab.gates.mariadb.describe import (
     NO_MARIADB_CLOCK,
+    is_refused,
     lasts,
+    locks_rows,
     locks_tables,
     sets,
     shown,
@@ -25,7 +27,7 @@ from lost_update_lab.model.errors import BY_ANOTHER_CLOCK, Broken, Unknown
 from lost_update_lab.model.memoised_server import Who
 from lost_update_lab.model.server import NEWS_WITHIN_MS
 from lost_update_lab.model.workers import Standing, Task
-from lost_update_lab.schedule import pending
+from lost_update_lab.schedule import pending, refusals
 from lost_update_lab.schedule.world import World
 from lost_update_lab.servers.mariadb import clock_words
 from lost_update_lab.servers.mariadb.memoised import (
@@ -138,6 +140,7 @@ def execute(world: World, task: Task, connection: Any, command: MariadbCommand) 
         driver.look(connection)
     reply = repr((answer, found)).encode()
     told = shown(op, answer)
+    session.locked = driver.inside(connection) and (session.locked or locks_rows(op, answer))
     _after(task, server, connection, op, reply, told)
     _tell(world, task, op, reply, told)
     if task.loses_reply:
@@ -259,6 +262,8 @@ def _only_rows(text: str) -> bool:
 def _tell(world: World, task: Task, op: Op, reply: bytes, told: str) -> None:
     task.history.add(op.identity, reply)
     task.timed |= op.timed
+    if is_refused(op, told):
+        refusals.note(world, task)
     pending.tell(world, task, op, told)
     pending.hear(world, task, reply)
 

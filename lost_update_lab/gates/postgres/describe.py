@@ -13,7 +13,7 @@ from psycopg.pq import ConnStatus, ExecStatus
 from psycopg.pq.abc import PGconn, PGresult
 
 from lost_update_lab.adapters import psycopg as driver
-from lost_update_lab.model.commands import Op
+from lost_update_lab.model.commands import ENDS, Op
 from lost_update_lab.model.errors import BY_A_LOOK, BY_ANOTHER_CLOCK, BY_EXECUTE, Broken
 from lost_update_lab.servers.postgres import clock_words
 from lost_update_lab.servers.postgres.server import POSTGRES
@@ -24,6 +24,8 @@ _LOCAL = re.compile(r"\s*(BEGIN|SAVEPOINT|RELEASE|SET)\b", re.IGNORECASE)
 _PLAIN_SELECT = re.compile(r"\s*SELECT\b(?!.*\b(?:FOR|INTO)\b)", re.IGNORECASE | re.DOTALL)
 _SEVERAL = re.compile(r";\s*\S")
 _WRITE = re.compile(r"\s*(INSERT|UPDATE|DELETE|COMMIT|ROLLBACK)\b", re.IGNORECASE)
+_SKIPS = re.compile(r"\bSKIP\s+LOCKED\b", re.IGNORECASE)
+_REFUSED = b"[[b'f']]"
 _ROWS = (
     ExecStatus.TUPLES_OK,
     ExecStatus.SINGLE_TUPLE,
@@ -175,6 +177,25 @@ def changed(result: PGresult | None) -> int:
     """How many rows the command has inserted, updated or deleted. 0: it is none of these."""
     word, _, count = ((result and result.command_status) or b"").partition(b" ")
     return int(count.split()[-1]) if word in (b"INSERT", b"UPDATE", b"DELETE", b"MERGE") else 0
+
+
+def locks_rows(op: Op, result: PGresult | None) -> bool:
+    """Has it locked a row, or something else that its transaction keeps? A function that says "false" has not."""
+    if op.reads or op.text in ENDS or result is None:
+        return False
+    if result.status in _ROWS:
+        return result.ntuples > 0 and reply_of(result)[0] != _REFUSED
+    return not _WRITE.match(op.text) or changed(result) > 0
+
+
+def is_refused(op: Op, reply: bytes, error: str) -> bool:
+    """Did it not wait for what another transaction has locked?"""
+    if error:
+        return error == psycopg.errors.LockNotAvailable.__name__
+    return not op.reads and (
+        (reply == b"[]" and bool(_SKIPS.search(op.text)))
+        or (reply == _REFUSED and "try_advisory" in op.text.lower())
+    )
 
 
 def reply_of(result: PGresult | None) -> tuple[bytes, str]:

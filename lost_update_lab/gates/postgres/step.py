@@ -15,25 +15,29 @@ from psycopg.pq import TransactionStatus
 from psycopg.pq.abc import PGresult
 
 from lost_update_lab.adapters import psycopg as driver
+from lost_update_lab.gates.postgres import noting
 from lost_update_lab.gates.postgres.connections import closed_connection, cut
-from lost_update_lab.gates.postgres.describe import Send, calls, changed, reply_of, sent
+from lost_update_lab.gates.postgres.describe import (
+    Send,
+    calls,
+    changed,
+    is_refused,
+    locks_rows,
+    reply_of,
+    sent,
+)
 from lost_update_lab.memo.recording import Recording
 from lost_update_lab.model.commands import ENDS, Op
 from lost_update_lab.model.errors import Unknown, WritesByReading
 from lost_update_lab.model.memoised_server import Who
 from lost_update_lab.model.server import NEWS_WITHIN_MS
 from lost_update_lab.model.workers import Standing, Task
-from lost_update_lab.schedule import pending
+from lost_update_lab.schedule import pending, refusals
 from lost_update_lab.schedule.world import World
 from lost_update_lab.servers.postgres import ddl, levels, limits
-from lost_update_lab.servers.postgres.limits import NO_LIMITS, TimeLimits
-from lost_update_lab.servers.postgres.locks import holds
-from lost_update_lab.servers.postgres.memoised import (
-    POSTGRES_GOES_ON,
-    MemoisedPostgres,
-    PostgresAnswer,
-    PostgresSession,
-)
+from lost_update_lab.servers.postgres.limits import TimeLimits
+from lost_update_lab.servers.postgres.locks import keeps
+from lost_update_lab.servers.postgres.memoised import MemoisedPostgres
 from lost_update_lab.servers.postgres.server import POSTGRES, PostgresServer
 from lost_update_lab.servers.postgres.transactions import lasts
 
@@ -123,10 +127,10 @@ def begin(world: World, task: Task, connection: Any, op: Op, gen: Any) -> Standi
     if task.canceled:
         _given_up(world, task, server, connection, op, gen)
         raise psycopg.errors.QueryCanceled(GIVEN_UP)
-    _ask(world, connection, op, begins=True)
+    noting.ask(world, connection, op, begins=True)
     driver.wait(connection, gen)
     server.clock.has_answered(connection.explorer_who, inside=True)
-    _learn(world, connection, op, b"", "")
+    noting.learn(world, connection, op, b"", "")
     canceling = task.canceling and op.alone
     pending.tell(world, task, op, "")
     pending.hear(world, task, b"")
@@ -160,16 +164,16 @@ def execute(
         touched = _after(task, server, connection, op)
         error = _as_it_would_be(task, raised)
         shown = f"{type(error).__name__}: {str(error).split(chr(10), 1)[0]}"
-        _learn(world, connection, op, b"", shown, type(error).__name__, touched)
+        noting.learn(world, connection, op, b"", shown, type(error).__name__, touched)
         _tell(world, task, op, b"", shown, type(error).__name__)
         raise error from None
     limits.put_back(connection, lifted)
     touched = _after(task, server, connection, op)
-    found = result() if result else None
+    found = _came_back(connection, op, result)
     if touched and not op.alone and server.compound.changed(changed(found)):
         raise WritesByReading
     reply, shown = reply_of(found)
-    _learn(world, connection, op, reply, shown, touched=touched)
+    noting.learn(world, connection, op, reply, shown, touched=touched)
     _tell(world, task, op, reply, shown)
     if task.loses_reply:
         server.end_sessions([connection])
@@ -177,6 +181,14 @@ def execute(
         _lose(world, task, connection.explorer_who)
         raise psycopg.OperationalError("server closed the connection unexpectedly")
     return answer
+
+
+def _came_back(connection: Any, op: Op, result: Callable[[], PGresult | None] | None) -> PGresult | None:
+    """Also notes whether the transaction has locked anything."""
+    found = result() if result else None
+    inside = connection.pgconn.transaction_status != TransactionStatus.IDLE
+    connection.explorer_locked = inside and (keeps(connection) or locks_rows(op, found))
+    return found
 
 
 def _before(world: World, task: Task, server: PostgresServer, connection: Any, op: Op, tells: bool) -> None:
@@ -188,7 +200,7 @@ def _before(world: World, task: Task, server: PostgresServer, connection: Any, o
         all_counts = server.answers.sees_all(connection.explorer_isolation)
         status = connection.pgconn.transaction_status
         _meets(task, connection.explorer_who, op, server, status, all_counts)
-    _ask(world, connection, op, tells=tells)
+    noting.ask(world, connection, op, tells=tells)
     if op.timed and not connection.closed:
         server.tell_time(connection)
 
@@ -226,6 +238,8 @@ def _as_it_would_be(task: Task, raised: psycopg.Error) -> psycopg.Error:
 def _tell(world: World, task: Task, op: Op, reply: bytes, shown: str, error: str = "") -> None:
     task.history.add(op.identity, error.encode() if error else reply)
     task.timed |= op.timed
+    if is_refused(op, reply, error):
+        refusals.note(world, task)
     pending.tell(world, task, op, shown)
     pending.hear(world, task, ("error", shown) if error else reply)
 
@@ -301,13 +315,13 @@ def _drive(
                 patience = 2 * (patience or NEWS_WITHIN_MS)  # a busy machine: it will come
             else:
                 task.session = connection
-                _note_waits(world, connection, op, lifted)
+                noting.waits(world, connection, op, lifted)
                 task.history.meets(connection.explorer_who, server.contents())
                 seconds, limit = lifted.left(world.now - sent)
                 task.expire = partial(_too_late, server=server, limit=limit)
                 yield from pending.blocked(world, task, seconds, in_vain=seconds is not None)
                 task.history.meets(connection.explorer_who, server.contents())
-                _note_goes_on(world, connection, op)
+                noting.goes_on(world, connection, op)
     except StopIteration as done:
         return done.value
 
@@ -317,82 +331,3 @@ def _too_late(world: World, task: Task, server: PostgresServer, limit: str) -> N
     task.late = limit
     server.stop(task)
     world.wake(task, world.now)
-
-
-# -- what is known from then on ---------------------------------------------------------------------------------------
-
-
-def _ask(world: World, connection: Any, op: Op, begins: bool = False, tells: bool = False) -> None:
-    """Note what the answer will depend on; None: the answer is not to be kept."""
-    server = world.servers[POSTGRES]
-    assert isinstance(server, PostgresServer)
-    connection.explorer_asked, connection.explorer_found = None, b""
-    server.clock.sends(connection.explorer_who, op.alone)
-    if world.learns and not (op.reads or op.text in ENDS) and server.writes_unseen(op.text):
-        server.answers.close()
-    if world.learns:
-        how = (connection.explorer_isolation, connection.closed, begins, tells)
-        _question(server, connection, op, *how)
-
-
-def _note_waits(world: World, connection: Any, op: Op, lifted: TimeLimits) -> None:
-    server, asked = world.servers[POSTGRES], connection.explorer_asked
-    assert isinstance(server, PostgresServer)
-    if world.learns:
-        server.way.waits(
-            server.everything(), connection.explorer_who, server.clock.asked(op, connection.explorer_who)
-        )
-        # only the scheduler knows when a wait with a limit ends
-        server.way.known = server.way.known and lifted == NO_LIMITS
-        if asked and server.way.known and not server.answers.closed:
-            server.answers.known[asked] = None
-
-
-def _note_goes_on(world: World, connection: Any, op: Op) -> None:
-    server = world.servers[POSTGRES]
-    assert isinstance(server, PostgresServer)
-    if world.learns:
-        _question(server, connection, op, *POSTGRES_GOES_ON)
-
-
-def _question(server: PostgresServer, connection: Any, op: Op, *how: object) -> None:
-    connection.explorer_found, who = server.everything(), connection.explorer_who
-    connection.explorer_timed = server.clock.asked(op, who)
-    connection.explorer_asked = server.way.question(
-        connection.explorer_found,
-        who,
-        connection.explorer_timed,
-        connection.explorer_isolation,
-        server.answers.strict,
-        server.answers.counts(op),
-        *how,
-    )
-
-
-def _learn(
-    world: World,
-    connection: Any,
-    op: Op,
-    reply: bytes,
-    shown: str,
-    error: str = "",
-    touched: bool = False,
-) -> None:
-    server, asked = world.servers[POSTGRES], connection.explorer_asked
-    assert isinstance(server, PostgresServer)
-    if not world.learns:
-        return
-    session = PostgresSession(
-        connection.pgconn.transaction_status,
-        getattr(connection, "explorer_wrote", False),
-        getattr(connection, "explorer_calls", False),
-        holds(connection),
-        connection.explorer_isolation,
-        connection.closed,
-    )
-    told, counts = reply or error.encode(), server.answers.counts(op)
-    how = connection.explorer_timed, told, bool(error), session.inside, counts
-    server.way.went(connection.explorer_found, connection.explorer_who, *how)
-    if asked and not server.answers.closed:
-        held = server.committed(), server.everything()
-        server.answers.known[asked] = PostgresAnswer(reply, shown, error, *held, touched, session)

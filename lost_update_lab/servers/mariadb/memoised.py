@@ -33,7 +33,7 @@ class Wait(NamedTuple):
 class Status(NamedTuple):
     """Of a session. `commits`: each of its commands does so by itself. `holds`: how it came to hold what outlasts its
     transactions. `cut`: its client finds the connection closed. `waits`: for what, if it does; `late`: what ends it.
-    `keeps`: it has the lock of a name."""
+    `keeps`: it has the lock of a name; `locked`: its open transaction has locked rows."""
 
     inside: bool = False
     commits: bool = True
@@ -42,6 +42,7 @@ class Status(NamedTuple):
     waits: Wait | None = None
     late: str = ""
     keeps: bool = False
+    locked: bool = False
 
     @property
     def matters(self) -> bool:
@@ -256,6 +257,9 @@ class MemoisedMariaDB(KeptOfSchedule, MemoisedServer):
 
     def holds(self, sessions: Sequence[Who]) -> bool:
         return any(self.session(who).inside or self.session(who).holds for who in sessions)
+
+    def keeps_rows(self, sessions: Sequence[Who]) -> bool:
+        return any(self.session(who).locked for who in sessions)
 
     def keeps_out(self, sessions: Sequence[Who]) -> bool:
         return any(self.session(who).keeps for who in sessions)

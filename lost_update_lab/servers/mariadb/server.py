@@ -311,6 +311,9 @@ class MariaDBServer(KeptOfSchedule, Plain):
         live = [each for each in sessions if self.driver.is_open(each)]
         return any(self.driver.inside(each) or session_of(each).holds for each in live)
 
+    def keeps_rows(self, sessions: Sequence[Any]) -> bool:
+        return any(session_of(each).status(self.driver, each).locked for each in sessions)
+
     def keeps_out(self, sessions: Sequence[Any]) -> bool:
         return any(session_of(each).keeps for each in sessions if self.driver.is_open(each))
 

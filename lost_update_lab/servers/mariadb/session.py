@@ -95,6 +95,8 @@ class MariadbSession:
     #: names that its commands have asked for, as they are written, and whether it has the lock of one
     names: frozenset[str] = frozenset()
     keeps: bool = False
+    #: its open transaction has locked rows
+    locked: bool = False
     #: it may have locked whole tables
     tables: bool = False
     #: a setting was changed that outlasts the run
@@ -121,7 +123,7 @@ class MariadbSession:
         if driver.inside(connection):
             raise RuntimeError(f"session {driver.number(connection)} is left inside a transaction")
         self.changed, self.late, self.patience, self.alone = False, "", self.usual, False
-        self.holds, self.names, self.keeps, self.tables = b"", frozenset(), False, False
+        self.holds, self.names, self.keeps, self.tables, self.locked = b"", frozenset(), False, False, False
 
     def begins_at(self, driver: Driver, connection: Any, level: str) -> None:
         """From now on its transactions begin at this level, if they do not ask for one."""
@@ -139,7 +141,7 @@ class MariadbSession:
         if self.cut or not driver.is_open(connection):
             return Status(cut=True)
         inside, commits = driver.inside(connection), driver.commits_by_itself(connection)
-        return Status(inside, commits, self.holds, keeps=self.keeps)
+        return Status(inside, commits, self.holds, keeps=self.keeps, locked=inside and self.locked)
 
 
 def session_of(connection: Any) -> MariadbSession:
@@ -180,6 +182,7 @@ def ended(driver: Driver, connection: Any, interrupt: Callable[[Any], None]) -> 
     inside, held = driver.inside(connection), bool(session.holds)
     if inside:
         driver.run(connection, "ROLLBACK")
+        session.locked = False
     if held:
         driver.run(connection, "SELECT RELEASE_ALL_LOCKS()")
         driver.run(connection, "UNLOCK TABLES")

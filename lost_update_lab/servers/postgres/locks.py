@@ -17,7 +17,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
+from psycopg.pq import ExecStatus, TransactionStatus
+from psycopg.pq.abc import PGconn
+
+from lost_update_lab.model.memoised_server import Who
 from lost_update_lab.model.server import NEWS_WITHIN_MS
+from lost_update_lab.model.workers import Task
 
 Rows = list[tuple[bytes | None, ...]]
 Edges = dict[int, set[int]]
@@ -59,6 +64,26 @@ def holds(connection: Any) -> bool:
 def wrote(connection: Any) -> bool:
     """May it hold a lock, of its transaction or beyond? A session that only reads holds none that others run into."""
     return holds(connection) or bool(getattr(connection, "explorer_wrote", False))
+
+
+def keeps(connection: Any) -> bool:
+    """Is it inside of a transaction that has locked a row, or something else?"""
+    inside = not connection.closed and connection.pgconn.transaction_status != TransactionStatus.IDLE
+    return inside and bool(getattr(connection, "explorer_locked", False))
+
+
+def goes_through(session: PGconn) -> bool:
+    """Read to the end. Was the cancel too late? It is, if what the command waited for has just been let go."""
+    last = None
+    while result := session.get_result():
+        last = result.status
+    idle = session.transaction_status == TransactionStatus.IDLE
+    return idle and last in (ExecStatus.COMMAND_OK, ExecStatus.TUPLES_OK)
+
+
+def who_of(tasks: Sequence[Task]) -> tuple[Who, ...]:
+    """The sessions in which their commands wait."""
+    return tuple(task.session.explorer_who for task in tasks)
 
 
 def array(numbers: Sequence[int]) -> bytes:

@@ -46,6 +46,8 @@ class PostgresSession(NamedTuple):
     cut: bool = False
     #: its command stands in PostgreSQL's queue
     waits: bool = False
+    #: its open transaction has locked something
+    keeps: bool = False
 
     @property
     def inside(self) -> bool:
@@ -187,7 +189,7 @@ class MemoisedPostgres(MemoisedServer):
             if session.cut or not session.inside:
                 continue
             self.sessions[who] = session._replace(
-                status=TransactionStatus.IDLE, calls=False, holds=False, waits=False
+                status=TransactionStatus.IDLE, calls=False, holds=False, waits=False, keeps=False
             )
             self.clock.has_answered(who, inside=False)
             self.draws.ended(who)
@@ -214,6 +216,9 @@ class MemoisedPostgres(MemoisedServer):
 
     def holds(self, sessions: Sequence[Who]) -> bool:
         return any(self.session(who).inside for who in sessions)
+
+    def keeps_rows(self, sessions: Sequence[Who]) -> bool:
+        return any(self.session(who).keeps for who in sessions)
 
     def keeps_out(self, sessions: Sequence[Who]) -> bool:
         return any(self.session(who).holds for who in sessions)

@@ -10,12 +10,10 @@ from typing import Any
 import psycopg
 from psycopg import IsolationLevel
 from psycopg.pq import DiagnosticField, ExecStatus, TransactionStatus
-from psycopg.pq.abc import PGconn
 
 from lost_update_lab.adapters import psycopg as driver
 from lost_update_lab.model.commands import ENDS, Op
 from lost_update_lab.model.errors import Broken
-from lost_update_lab.model.memoised_server import Who
 from lost_update_lab.model.server_defaults import Plain
 from lost_update_lab.model.workers import Task
 from lost_update_lab.servers.clock import ServerClock
@@ -24,7 +22,18 @@ from lost_update_lab.servers.deadlines import Ends
 from lost_update_lab.servers.draws import Draws
 from lost_update_lab.servers.postgres import ddl, deadlines, levels, limits, locks
 from lost_update_lab.servers.postgres.bypass import PostgresBypassDetector
-from lost_update_lab.servers.postgres.locks import BLOCKERS, HELD, array, edges, holds, in_circle, wrote
+from lost_update_lab.servers.postgres.locks import (
+    BLOCKERS,
+    HELD,
+    array,
+    edges,
+    goes_through,
+    holds,
+    in_circle,
+    keeps,
+    who_of,
+    wrote,
+)
 from lost_update_lab.servers.postgres.memoised import MemoisedPostgres, PostgresAnswers, asks_for_more
 from lost_update_lab.servers.postgres.shadows import SET_CLOCK, SHADOWS, told
 from lost_update_lab.servers.postgres.transactions import NOT_STRICT, PostgresWay
@@ -242,7 +251,7 @@ class PostgresServer(Plain):
             self._ask = False
             free, self._blockers = self._line.settle({task: task.session for task in waiting})
         if self.learns and (place := self.way.place(self.everything(), self.answers.strict)):
-            self.answers.free.setdefault(place, _who(free))
+            self.answers.free.setdefault(place, who_of(free))
         return free
 
     def _blockers_of(self, pids: list[int]) -> dict[int, set[int]]:
@@ -253,7 +262,7 @@ class PostgresServer(Plain):
         pids = {t.session.info.backend_pid: t for t in waiting if t.op and t.op.server == POSTGRES}
         found = [pids[pid] for pid in in_circle(list(pids), self._blockers)]
         if waiting and self.learns and (place := self.way.place(self.everything(), self.answers.strict)):
-            self.answers.circle[place] = _who(found)
+            self.answers.circle[place] = who_of(found)
         return found
 
     def abort(self, task: Task) -> None:
@@ -276,12 +285,12 @@ class PostgresServer(Plain):
                 continue
             if raw.transaction_status == TransactionStatus.ACTIVE:
                 self.cancel(raw.backend_pid)
-                if _goes_through(raw):
+                if goes_through(raw):
                     self.touched(connection)
             if raw.transaction_status in (TransactionStatus.INTRANS, TransactionStatus.INERROR):
                 raw.exec_(b"ROLLBACK")
             raw.exec_(b"SELECT pg_advisory_unlock_all()")
-            connection.explorer_calls = connection.explorer_holds = False
+            connection.explorer_calls = connection.explorer_holds = connection.explorer_locked = False
             self.draws.ended(connection.explorer_who)
             if self.timed:
                 self.clock.has_answered(connection.explorer_who, inside=False)
@@ -292,6 +301,7 @@ class PostgresServer(Plain):
     def note(self, connection: Any, writes: bool, calls: bool) -> None:
         """A command has ended. One that `calls` a function may have taken a lock for the whole session."""
         idle = connection.pgconn.transaction_status == TransactionStatus.IDLE
+        connection.explorer_locked = not idle and getattr(connection, "explorer_locked", False)
         connection.explorer_wrote = not idle and (writes or getattr(connection, "explorer_wrote", False))
         connection.explorer_calls = calls or getattr(connection, "explorer_calls", False)
         if connection.explorer_calls and idle:
@@ -324,6 +334,9 @@ class PostgresServer(Plain):
     def holds(self, sessions: Sequence[Any]) -> bool:
         live = [s for s in sessions if not s.closed]
         return any(s.pgconn.transaction_status != TransactionStatus.IDLE or holds(s) for s in live)
+
+    def keeps_rows(self, sessions: Sequence[Any]) -> bool:
+        return any(map(keeps, sessions))
 
     def keeps_out(self, sessions: Sequence[Any]) -> bool:
         return any(holds(session) for session in sessions if not session.closed)
@@ -379,16 +392,3 @@ class PostgresServer(Plain):
         if not self.makes_tables:
             ddl.allow(self.admin)
         self.admin.close()
-
-
-def _goes_through(session: PGconn) -> bool:
-    """Read to the end. Was the cancel too late? It is, if what the command waited for has just been let go."""
-    last = None
-    while result := session.get_result():
-        last = result.status
-    idle = session.transaction_status == TransactionStatus.IDLE
-    return idle and last in (ExecStatus.COMMAND_OK, ExecStatus.TUPLES_OK)
-
-
-def _who(tasks: Sequence[Task]) -> tuple[Who, ...]:
-    return tuple(task.session.explorer_who for task in tasks)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+import pymysql
 import pytest
 
 from lost_update_lab.model.bounds import Fault
@@ -61,3 +62,27 @@ def test_which_names_a_session_has(explore: Explore) -> None:
 
     result, _ = explore(deposit, faults=1, kinds=frozenset({Fault.CRASH}))
     assert (result.cause, result.exhausted, result.worst) == ("", True, UNBROKEN)
+
+
+def refused(how: str) -> Callable[[Bank, int], str]:
+    """The first one locks a row and changes nothing; the other one does not wait for it, and tries again."""
+
+    def deposit(bank: Bank, amount: int) -> str:
+        while True:
+            try:
+                with bank.transaction():
+                    if bank.ask("SELECT id FROM account WHERE id = 1 FOR UPDATE " + how * (amount > 10)):
+                        bank.read()
+                        return "ok"
+            except pymysql.OperationalError:
+                pass
+            time.sleep(0.08)
+
+    return deposit
+
+
+@pytest.mark.parametrize("how", ["NOWAIT", "SKIP LOCKED"])
+def test_a_row_that_is_given_back_unchanged_is_news(explore: Explore, how: str) -> None:
+    result, _ = explore(refused(how), faults=1, kinds=frozenset({Fault.CRASH}))
+    assert (result.cause, result.exhausted) == ("", True)
+    assert "stalled" not in result.words

@@ -1,0 +1,89 @@
+"""What PostgreSQL has answered is noted, with all that the answer depends on: from then on it is known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lost_update_lab.model.commands import ENDS, Op
+from lost_update_lab.schedule.world import World
+from lost_update_lab.servers.postgres.limits import NO_LIMITS, TimeLimits
+from lost_update_lab.servers.postgres.locks import holds, keeps
+from lost_update_lab.servers.postgres.memoised import POSTGRES_GOES_ON, PostgresAnswer, PostgresSession
+from lost_update_lab.servers.postgres.server import POSTGRES, PostgresServer
+
+
+def ask(world: World, connection: Any, op: Op, begins: bool = False, tells: bool = False) -> None:
+    """Note what the answer will depend on; None: the answer is not to be kept."""
+    server = world.servers[POSTGRES]
+    assert isinstance(server, PostgresServer)
+    connection.explorer_asked, connection.explorer_found = None, b""
+    server.clock.sends(connection.explorer_who, op.alone)
+    if world.learns and not (op.reads or op.text in ENDS) and server.writes_unseen(op.text):
+        server.answers.close()
+    if world.learns:
+        how = (connection.explorer_isolation, connection.closed, begins, tells)
+        _question(server, connection, op, *how)
+
+
+def waits(world: World, connection: Any, op: Op, lifted: TimeLimits) -> None:
+    server, asked = world.servers[POSTGRES], connection.explorer_asked
+    assert isinstance(server, PostgresServer)
+    if world.learns:
+        server.way.waits(
+            server.everything(), connection.explorer_who, server.clock.asked(op, connection.explorer_who)
+        )
+        # only the scheduler knows when a wait with a limit ends
+        server.way.known = server.way.known and lifted == NO_LIMITS
+        if asked and server.way.known and not server.answers.closed:
+            server.answers.known[asked] = None
+
+
+def goes_on(world: World, connection: Any, op: Op) -> None:
+    server = world.servers[POSTGRES]
+    assert isinstance(server, PostgresServer)
+    if world.learns:
+        _question(server, connection, op, *POSTGRES_GOES_ON)
+
+
+def _question(server: PostgresServer, connection: Any, op: Op, *how: object) -> None:
+    connection.explorer_found, who = server.everything(), connection.explorer_who
+    connection.explorer_timed = server.clock.asked(op, who)
+    connection.explorer_asked = server.way.question(
+        connection.explorer_found,
+        who,
+        connection.explorer_timed,
+        connection.explorer_isolation,
+        server.answers.strict,
+        server.answers.counts(op),
+        *how,
+    )
+
+
+def learn(
+    world: World,
+    connection: Any,
+    op: Op,
+    reply: bytes,
+    shown: str,
+    error: str = "",
+    touched: bool = False,
+) -> None:
+    server, asked = world.servers[POSTGRES], connection.explorer_asked
+    assert isinstance(server, PostgresServer)
+    if not world.learns:
+        return
+    session = PostgresSession(
+        connection.pgconn.transaction_status,
+        getattr(connection, "explorer_wrote", False),
+        getattr(connection, "explorer_calls", False),
+        holds(connection),
+        connection.explorer_isolation,
+        connection.closed,
+        keeps=keeps(connection),
+    )
+    told, counts = reply or error.encode(), server.answers.counts(op)
+    how = connection.explorer_timed, told, bool(error), session.inside, counts
+    server.way.went(connection.explorer_found, connection.explorer_who, *how)
+    if asked and not server.answers.closed:
+        held = server.committed(), server.everything()
+        server.answers.known[asked] = PostgresAnswer(reply, shown, error, *held, touched, session)
