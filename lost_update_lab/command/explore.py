@@ -62,7 +62,12 @@ def again(name: str, bounds: Mapping[str, Any]) -> str:
         if len(words) == len(FAULT_WORDS)
         else "".join(f" --{w} {faults}" for w in words)
     )
-    return f"lost-update-lab replay {name}/{{id}}" + (given.replace("_", "-") if faults else "")
+    given = given.replace("_", "-") if faults else ""
+    return (
+        f"lost-update-lab replay {name}/{{id}}"
+        + given
+        + " --no-deadlocks" * (not bounds.get("deadlocks", True))
+    )
 
 
 def found(name: str) -> Any:
@@ -85,6 +90,8 @@ def bounds_of(given: argparse.Namespace) -> dict[str, Any]:
     bounds: dict[str, Any] = {}
     if given.faults is not None or named:
         bounds["faults"], bounds["kinds"] = faults_of(given.faults or 0, named)
+    if given.no_deadlocks:
+        bounds["deadlocks"] = False
     if given.budget is not None:
         bounds["budget"] = given.budget
     if getattr(given, "mutate", False):

@@ -85,6 +85,9 @@ def _bounds(command: argparse.ArgumentParser) -> None:
     command.add_argument("--faults", type=int, help="how many of any kind may happen in one schedule")
     for word in FAULT_WORDS:
         command.add_argument(f"--{word.replace('_', '-')}", type=int, default=0, metavar="N")
+    command.add_argument(
+        "--no-deadlocks", action="store_true", help="leave a schedule where the server would end a deadlock"
+    )
     command.add_argument("--budget", type=float, metavar="SECONDS", help="of real time")
 
 

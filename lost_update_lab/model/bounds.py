@@ -56,6 +56,8 @@ class Bounds:
     in_memory: bool = True
     #: the workers of the second half stand for those of the first half again: each begins when its other one crashes
     redelivers: bool = False
+    #: what follows once a server aborts a transaction to end a deadlock; False: the schedule is left there
+    deadlocks: bool = True
 
     def stands_for(self, index: int) -> int | None:
         """The worker whose crash this one waits for. None: it begins by itself."""

@@ -111,6 +111,8 @@ class SearchResult:
     finals: set[bytes] = field(default_factory=set)
     #: finished schedules in which operations overlapped (Found.overlaps)
     overlapping: int = 0
+    #: schedules that were left at a deadlock (Bounds.deadlocks)
+    left_in_deadlock: int = 0
     #: in one of them several workers have sent a command
     several: bool = False
     #: server → how its clock, by which something was decided, was made virtual

@@ -82,6 +82,7 @@ class Opened:
             budget=of.budget,
             aside=ASIDE,
             redelivers=of.redelivered,
+            deadlocks=of.deadlocks,
         )
 
     @contextmanager

@@ -65,6 +65,7 @@ def explore(
     isolation: str | Sequence[str] = "",
     retry: Any = None,
     control: bool = True,
+    deadlocks: bool = True,
     mutate: bool = False,
     name: str = "",
     django: bool = False,
@@ -76,16 +77,16 @@ def explore(
     operations instead; each pair of them is explored, each with itself too. `setup`: puts the opening state there, and
     commits it. `invariant`: a callable, `(callable, sentence)`, or several; it may take the workers' results. Without
     one, the outcome must be that of some serial order. `always`: the same, asked at each commit. `faults`: how many of
-    any kind in one schedule; or by kind: `crashes=1`, `pauses=`, `lost_replies=`, `failovers=`, `clock_jumps=`.
-    `refusals`: exceptions by which an operation says that it did nothing. `isolation`: a level, or several. `retry`:
-    the retries of the operations' caller (comparisons.py). `mutate`: mutations.py. `database`, `redis`: addresses; else
-    DATABASE_URL and REDIS_URL, else embedded servers; `mysql://…` is a MariaDB, "mariadb" an embedded one. `django`:
-    the operations belong to this process's Django project, and use its database. `budget`: seconds for each
-    exploration. Raises Mistake if it cannot be explored.
+    any kind in one schedule; or by kind: `crashes=1`, `pauses=`, `lost_replies=`, `failovers=`, `clock_jumps=`,
+    `thread_deaths=`. `deadlocks` False: what the victim of a deadlock does is not explored. `refusals`: exceptions by
+    which an operation says that it did nothing. `isolation`: a level, or several. `retry`: the retries of the
+    operations' caller (comparisons.py). `mutate`: mutations.py. `database`, `redis`: addresses; else DATABASE_URL and
+    REDIS_URL, else embedded servers; `mysql://…` is a MariaDB, "mariadb" an embedded one. `django`: the operations
+    belong to this process's Django project, and use its database. `budget`: seconds for each part. Raises Mistake.
     """
     laws: dict[str, Any] = {"invariants": invariants_of(invariant), "always": invariants_of(always)}
     limits: dict[str, Any] = {"budget": budget, "slack": slack, "control": control, "mutate": mutate}
-    limits |= {"refusals": tuple(refusals), **limits_of(faults, each_fault)}
+    limits |= {"refusals": tuple(refusals), "deadlocks": deadlocks, **limits_of(faults, each_fault)}
     made = tuple(workers) if pairs else workers_of(workers, is_redelivered(retry))
     scenario = Scenario(name=name or _caller(), workers=made, setup=setup, **laws, **limits)
     how: dict[str, Any] = {"retry": retry, "disposable": disposable, "replay": replaying()}
@@ -302,7 +303,10 @@ def _bounds(scenario: Scenario, searched: Any, seconds: float, replayed: bool) -
     if replayed:
         return f"one schedule of {names}, {faults} in it, replayed"
     how = "every order" if searched.exhausted else "not every order"
-    return f"{how} of {names}, {faults} in each: {searched.schedules} schedules in {seconds:.1f} s"
+    left = searched.left_in_deadlock and f"; {searched.left_in_deadlock} were left at a deadlock"
+    return (
+        f"{how} of {names}, {faults} in each: {searched.schedules} schedules in {seconds:.1f} s{left or ''}"
+    )
 
 
 def _callers(scenario: Scenario) -> str:

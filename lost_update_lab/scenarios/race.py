@@ -103,6 +103,7 @@ class Race:
         budget: float = 60.0,
         slack: float = 0.1,
         control: bool = True,
+        deadlocks: bool = True,
         mutate: bool = False,
         disposable: bool = False,
         **each_fault: int,
@@ -114,6 +115,7 @@ class Race:
             "budget": budget,
             "slack": slack,
             "control": control,
+            "deadlocks": deadlocks,
             "mutate": mutate,
             **limits_of(faults, each_fault),
         }

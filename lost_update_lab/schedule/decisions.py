@@ -28,6 +28,9 @@ def next_task(world: World) -> Task | None:
         for task in world.tasks:
             if task.state is State.RUN:
                 return task
+        if world.deadlock and not world.bounds.deadlocks:
+            world.cut = True
+            return None
         if all(worker.finished for worker in world.workers) and not _sent(world):
             return None
         transition = _decide(world)

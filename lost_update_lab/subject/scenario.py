@@ -185,6 +185,8 @@ class Scenario:
     #: which part of a comparison (comparisons.py): which pair, which level
     part: str = ""
 
+    #: is a schedule followed beyond a deadlock, once with each of its workers as the victim?
+    deadlocks: bool = True
     #: the workers of the second half are those of the first half, delivered again after a crash
     redelivered: bool = False
 
@@ -214,6 +216,7 @@ FAULT_WORDS: Mapping[str, frozenset[Fault]] = {
     "lost_replies": frozenset({Fault.LOST_REPLY}),
     "failovers": frozenset({Fault.FAILOVER}),
     "clock_jumps": frozenset({Fault.CLOCK_JUMP}),
+    "thread_deaths": frozenset({Fault.RENEWAL_DIES, Fault.RENEWAL_LIVES}),
 }
 
 

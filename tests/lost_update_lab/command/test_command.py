@@ -155,6 +155,7 @@ def test_a_schedule_as_a_test_breaks_in_that_order(
 def test_the_bounds_of_the_command_line_win_in_a_test() -> None:
     made = as_test(f"{HERE}:voucher_locked", "v/3a", {"pauses": 2, "budget": 5.0})
     assert "race.replay('v/3a', pauses=2, budget=5.0)" in made
+    assert "race.replay('v/3a', deadlocks=False)" in as_test(f"{HERE}:voucher", "v/3a", {"deadlocks": False})
     assert "race.replay('v/3a', crashes=1, budget=5.0)" in as_test(
         f"{HERE}:voucher_locked", "v/3a", {"budget": 5.0}
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Callable
 from typing import Any
@@ -119,6 +120,14 @@ def test_a_deadlock_is_found_without_an_invariant(trial: Trial) -> None:
     result = trial([(in_opposite_order, 1, 2), (in_opposite_order, 2, 1)], setup=accounts)
     assert result.verdict == "stalled"
     assert "aborted by the database: deadlock" in result.sentence
+
+
+def test_what_follows_a_deadlock_is_not_explored_if_not_asked_for(trial: Trial) -> None:
+    """Everything else is."""
+    result = trial([(in_opposite_order, 1, 2), (in_opposite_order, 2, 1)], setup=accounts, deadlocks=False)
+    assert (result.verdict, result.exhausted) == ("kept", True)
+    assert re.search(r"schedules in \S+ s; \d were left at a deadlock$", result.bounds)
+    assert trial(both(redeem), setup=one_voucher, deadlocks=False).verdict == "violated"
 
 
 def test_several_operations_in_a_row_are_units_of_their_own(trial: Trial) -> None:
