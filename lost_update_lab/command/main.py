@@ -76,6 +76,7 @@ def parser() -> argparse.ArgumentParser:
     replaying.add_argument(
         "--as-test", action="store_true", help="print a pytest function that plays just this order"
     )
+    _page(replaying)
     _bounds(replaying)
     replaying.set_defaults(run=replay)
     return made
@@ -95,9 +96,12 @@ def _output(command: argparse.ArgumentParser) -> None:
     command.add_argument("--json", action="store_true", help="print the results as JSON")
     command.add_argument("--summary", metavar="FILE", help="write a summary in Markdown, for a pull request")
     command.add_argument("--junit", metavar="FILE", help="write JUnit XML, for CI")
-    command.add_argument(
-        "--page", metavar="FILE", help="write an HTML page to step through the smallest order"
-    )
+    _page(command)
+
+
+def _page(command: argparse.ArgumentParser) -> None:
+    told = "write an HTML page to step through the smallest order"
+    command.add_argument("--page", metavar="FILE", help=told)
 
 
 def _tell(given: argparse.Namespace, results: Sequence[Result]) -> None:

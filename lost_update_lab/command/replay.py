@@ -5,14 +5,17 @@ from __future__ import annotations
 import argparse
 import ast
 import inspect
+import shutil
 import subprocess
 import sys
+import tempfile
 import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 
 from lost_update_lab.command.explore import bounds_of, explored, found
 from lost_update_lab.command.trust import PREFIX, bank, trusted
+from lost_update_lab.scenarios.reports import page
 from lost_update_lab.scenarios.result import KEPT
 from lost_update_lab.subject.scenario import FAULT_WORDS, Mistake
 
@@ -32,16 +35,26 @@ def replay(given: argparse.Namespace) -> int:
         print(as_test(of, f"{letter}/{schedule}", _given(given)))
         return 0
     if "::" in of:
-        command = [sys.executable, "-m", "pytest", of, f"--race-replay={letter}/{schedule}", "-q", "-s"]
-        done = subprocess.run(command, check=False)
-        return {0: 1, 1: 0}.get(done.returncode, done.returncode)  # the test has to fail
+        return _test(of, f"{letter}/{schedule}", given.page)
     bounds = bounds_of(given)
     if of.startswith(PREFIX):
         results = trusted(of.removeprefix(PREFIX), bounds, f"{letter}/{schedule}")
     else:
         results = explored(of, bounds, f"{letter}/{schedule}")
     print("\n\n".join(map(str, results)))
+    if given.page:
+        Path(given.page).write_text(page(results), encoding="utf-8")
     return int(all(result.verdict == KEPT for result in results))
+
+
+def _test(of: str, schedule: str, target: str | None) -> int:
+    """The same for a schedule of a test. `target`: the file for its page."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "pytest", of, f"--race-replay={schedule}", "-q", "-s"]
+        done = subprocess.run([*command, f"--race-page={folder}"], check=False)
+        for made in Path(folder).glob("*.html") if target else ():
+            shutil.copy(made, str(target))
+    return {0: 1, 1: 0}.get(done.returncode, done.returncode)  # the test has to fail
 
 
 def parted(name: str) -> tuple[str, str, str]:

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
@@ -35,6 +36,7 @@ MISTAKE = "mistake"
 FAILED = pytest.StashKey[bool]()
 #: what pytest shows of a test that failed: here that of all schedules, hundreds of times
 CAPTURED = "Captured "
+LONGEST = 150  # characters of a page's name
 RECORDER = pytest.StashKey[Any]()
 
 
@@ -43,6 +45,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--race-replay", metavar="ID", default="", help="play this schedule instead of exploring")
     group.addoption("--race-summary", metavar="FILE", default="", help="write the results there, as Markdown")
     group.addoption("--race-json", metavar="FILE", default="", help="write the results there, as JSON")
+    told = "write an HTML page there for each smallest order, to step through"
+    group.addoption("--race-page", metavar="DIR", default="", help=told)
     group.addoption(
         "--race-record", metavar="FILE", default="", help="write there what the tests send to their servers"
     )
@@ -108,7 +112,7 @@ def race(request: pytest.FixtureRequest) -> Iterator[Race]:
     from lost_update_lab.scenarios.race import Race
     from lost_update_lab.subject.scenario import Mistake
 
-    again = f"lost-update-lab replay '{request.node.nodeid}/{{id}}'"
+    again = _again(request.node)
     try:
         terminal = partial(_terminal, request.config.pluginmanager.getplugin("capturemanager"))
         made = Race(request.node.nodeid, again=again, terminal=terminal, **_framework(request))
@@ -121,8 +125,40 @@ def race(request: pytest.FixtureRequest) -> Iterator[Race]:
     finally:
         os.environ.pop(REPLAY, None)
         request.config.stash[RESULTS] += made.results
+        _write_pages(request.node, made.results)
     if (told := made.forgotten()) and not request.node.stash.get(FAILED, False):
         pytest.fail(told, pytrace=False)
+
+
+def _again(item: pytest.Item) -> str:
+    """The command that plays a schedule of this test again, where the user stands; `{id}` stands for the schedule."""
+    path = os.path.relpath(item.path, item.config.invocation_params.dir)
+    name = "::".join([path, *item.nodeid.split("::")[1:]])
+    return "lost-update-lab replay '{}/{{id}}'".format(
+        name.replace("'", "'\\''").replace("{", "{{").replace("}", "}}")
+    )
+
+
+def _shown(results: Iterable[Any]) -> int:
+    """How many of them have a page."""
+    return sum(result.schedule is not None for result in results)
+
+
+def _page_of(item: pytest.Item, number: int) -> Path | None:
+    """The file for the page of one of its results. None: nobody wants one."""
+    if not (folder := item.config.getoption("--race-page")):
+        return None
+    name = re.sub(r"[^\w.-]+", "-", item.nodeid).strip("-")[:LONGEST]
+    return Path(folder) / f"{name}{f'-{number}' if number > 1 else ''}.html"
+
+
+def _write_pages(item: pytest.Item, results: Sequence[Any]) -> None:
+    from lost_update_lab.scenarios.reports import page
+
+    for place, result in enumerate(results, 1):
+        if result.schedule and (path := _page_of(item, _shown(results[:place]))):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(page([result]), encoding="utf-8")
 
 
 @contextmanager
@@ -186,6 +222,10 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
         if isinstance(error, NotKept | Mistake):
             report.longrepr = str(error)
+            if isinstance(error, NotKept) and (
+                path := _page_of(item, _shown(vars(item)["funcargs"]["race"].results))
+            ):
+                report.longrepr += f"\n  Page: {path}" if error.result.schedule else ""
             if isinstance(error, NotKept) and not item.config.getoption("--race-replay"):
                 _leave_out_captured(report)
         if not isinstance(error, NotKept):

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 
+import lost_update_lab
+from lost_update_lab.command.main import main
 from lost_update_lab.scenarios.explore import REPLAY
 from lost_update_lab.scenarios.race import NotKept, Race
 from lost_update_lab.scenarios.reports import markdown, write
 from lost_update_lab.subject.scenario import Mistake
 from tests.lost_update_lab.scenarios.shop import one_voucher, redeem, redeem_locked
+
+ROOT = Path(lost_update_lab.__file__).parents[1]
 
 
 @pytest.fixture
@@ -106,6 +111,56 @@ def test_the_files_have_the_results_of_every_process(pytester: pytest.Pytester, 
     ]
     summary = (pytester.path / "race.md").read_text()
     assert all(f"| {name} | **kept** |" in summary for name in ("one", "two"))
+
+
+BROKEN = """
+from lost_update_lab.scenarios.race import NotKept
+from lost_update_lab.scenarios.result import Result
+from lost_update_lab.scenarios.schedule import Schedule
+
+def test_one(race):
+    print("seen again by:", race.again)
+    schedule = Schedule("v/3a", "violated", ("it is broken",), (), (), 10)
+    found = Result(name="one", verdict="violated", sentence="no", bounds="all", exhausted=True, schedule=schedule)
+    race.results.append(found)
+    raise NotKept(found)
+"""
+
+
+@pytest.fixture
+def below(pytester: pytest.Pytester) -> Path:
+    """The user stands in a folder below that of the project."""
+    pytester.makeini("[pytest]")
+    folder = pytester.mkdir("tests")
+    (folder / "test_it.py").write_text(BROKEN)
+    pytester.makeconftest("")
+    os.chdir(folder)
+    return folder
+
+
+def test_what_is_to_be_typed_works_where_the_user_stands(pytester: pytest.Pytester, below: Path) -> None:
+    plugins = ("-p", "lost_update_lab.pytest_plugin", "-p", "no:django", "-s")
+    done = pytester.runpytest(*plugins)
+    done.stdout.fnmatch_lines(["*seen again by: lost-update-lab replay 'test_it.py::test_one/{id}'"])
+    os.chdir(below.parent)
+    done = pytester.runpytest(*plugins)
+    done.stdout.fnmatch_lines(["*seen again by: lost-update-lab replay 'tests/test_it.py::test_one/{id}'"])
+
+
+def test_pages(pytester: pytest.Pytester, below: Path) -> None:
+    plugins = ("-p", "lost_update_lab.pytest_plugin", "-p", "no:django")
+    done = pytester.runpytest(*plugins, "--race-page=pages")
+    (page,) = (below / "pages").iterdir()
+    assert "it is broken" in page.read_text()
+    done.stdout.fnmatch_lines([f"*Page: pages/{page.name}"])
+
+
+def test_the_page_of_a_replay(below: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a process of its own, which is no part of this project."""
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-p lost_update_lab.pytest_plugin -p no:django")
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    assert main(["replay", "test_it.py::test_one/v/3a", "--page", "again.html"]) == 0
+    assert "it is broken" in (below / "again.html").read_text()
 
 
 def test_a_race_passes(servers: None, race: Race) -> None:

@@ -42,7 +42,9 @@ def test_explore_writes_its_reports(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "http" not in page.read_text()  # no request leaves it
     (case,) = ElementTree.fromstring(junit.read_text()).findall("testcase")
     assert case.find("failure") is not None
-    assert main(["replay", f"{HERE}:voucher/{result['id']}", "--crashes", "1"]) == 0
+    again = tmp_path / "again.html"
+    assert main(["replay", f"{HERE}:voucher/{result['id']}", "--crashes", "1", "--page", str(again)]) == 0
+    assert '"who": "Ann"' in again.read_text()
     assert "one schedule of Ann and Bob" in capsys.readouterr().out
 
 
