@@ -4,57 +4,55 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import combinations_with_replacement
 
+from lost_update_lab.suggest.keys import AT_ONCE, READS, WRITES
 from lost_update_lab.suggest.recording import RecordedCommand
+from lost_update_lab.suggest.touching import TAKES_LOCK, Use, uses
 
-_TABLE = re.compile(r'\b(?:FROM|JOIN|UPDATE|INTO|ONLY)\s+((?:["`]?\w+["`]?\.)?["`]?\w+["`]?)', re.IGNORECASE)
-_WRITES = re.compile(r"\s*(UPDATE|INSERT|DELETE|MERGE|REPLACE)\b", re.IGNORECASE)
-_LOCKS = re.compile(
-    r"\bFOR\s+(?:NO\s+KEY\s+)?(?:UPDATE|SHARE|KEY\s+SHARE)\b|\bpg_(?:try_)?advisory|\bGET_LOCK\b"
-    r"|\bLOCK\s+IN\s+SHARE\s+MODE\b",
-    re.IGNORECASE,
-)
 _SCHEMA = re.compile(r"\s*(?:CREATE|ALTER|DROP|TRUNCATE|GRANT)\b", re.IGNORECASE)
-_RELATIVE = re.compile(
-    r'\bSET\b.*?["`]?(\w+)["`]?\s*=\s*\(?\s*(?:["`]?\w+["`]?\.)?["`]?\1\b', re.IGNORECASE | re.DOTALL
-)
-_KEY_READS = frozenset(
-    {"GET", "MGET", "HGET", "HGETALL", "HMGET", "EXISTS", "LLEN", "SCARD", "LRANGE", "TTL"}
-)
-#: commands that decide by themselves
-_KEY_AT_ONCE = frozenset(
-    {"INCR", "INCRBY", "DECR", "DECRBY", "HINCRBY", "SETNX", "EVAL", "EVALSHA", "SADD", "LPUSH"}
-)
 
 #: how dangerous an operation is for a thing that it touches
-BY_WHAT_IT_READ, BLINDLY, AT_ONCE, ONLY_READS = 4, 3, 1, 0
+BY_WHAT_IT_READ, BLINDLY, IN_ONE, ONLY_READS = 4, 3, 1, 0
 WHY = {
     BY_WHAT_IT_READ: "reads it without a lock, and then writes it",
     BLINDLY: "writes it",
-    AT_ONCE: "locks it first, or changes it in one command",
+    IN_ONE: "locks it first, or changes it in one command",
     ONLY_READS: "reads it",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Touch:
-    """What an operation does to a table, or to a key. `lines`: of the user's code."""
+    """What an operation does to a table, or to a key. `lines`: of the user's code. `uses`: also by its other calls."""
 
     thing: str
     danger: int
     lines: tuple[str, ...]
+    uses: tuple[Use, ...]
+
+    def meets(self, other: Touch) -> bool:
+        """Were both seen at the same row, one writing? Also True if nobody can tell which rows they were at."""
+        found = [
+            one.same_row(another)
+            for one in self.uses
+            for another in other.uses
+            if {one.kind, another.kind} & {WRITES, AT_ONCE}
+        ]
+        return any(same is not False for same in found)
 
 
 @dataclass(frozen=True)
 class RecordedOperation:
     """One call of a user's function: the first that touches all that it ever touches. `before`: what its test had sent
-    until then."""
+    until then. `calls`: what all its calls have sent."""
 
     name: str
     commands: tuple[RecordedCommand, ...]
     before: tuple[RecordedCommand, ...]
+    calls: tuple[RecordedCommand, ...] = ()
 
     @property
     def title(self) -> str:
@@ -73,12 +71,15 @@ class RecordedOperation:
     def test(self) -> str:
         return self.commands[0].test
 
-    @property
+    @cached_property
     def touches(self) -> dict[str, Touch]:
+        own = [use for each in self.commands for use in uses(each)]
+        every = [use for each in self.calls or self.commands for use in uses(each)]
         found: dict[str, Touch] = {}
-        for thing in dict.fromkeys(thing for each in self.commands for thing in _things(each)):
-            own = [each for each in self.commands if thing in _things(each)]
-            found[thing] = Touch(thing, _danger(own), tuple(dict.fromkeys(each.line for each in own)))
+        for thing in dict.fromkeys(use.thing for use in own):
+            here = [use for use in own if use.thing == thing]
+            lines = tuple(dict.fromkeys(use.line for use in here))
+            found[thing] = Touch(thing, _danger(here), lines, tuple(u for u in every if u.thing == thing))
         return found
 
 
@@ -88,6 +89,8 @@ class Pair:
     second: RecordedOperation
     things: tuple[str, ...]
     danger: int
+    #: the tests have called both for the same row or key, as far as one can tell
+    meet: bool = True
 
     @property
     def title(self) -> str:
@@ -99,7 +102,7 @@ class Pair:
         thing = self.things[0]
         told = {each.title: each.touches[thing] for each in (self.first, self.second)}
         parts = [f"{name} {WHY[touch.danger]} ({', '.join(touch.lines)})" for name, touch in told.items()]
-        return f"{thing}: {'; '.join(parts)}"
+        return f"{thing}: {'; '.join(parts)}" if self.meet else f"{thing}, other rows: {'; '.join(parts)}"
 
 
 def operations(commands: Sequence[RecordedCommand]) -> list[RecordedOperation]:
@@ -112,9 +115,11 @@ def operations(commands: Sequence[RecordedCommand]) -> list[RecordedOperation]:
         first = commands.index(own[0])
         before = _before(commands[:first], own[0].test)
         found.setdefault(own[0].operation, []).append(RecordedOperation(own[0].operation, own, before))
-    return [
-        max(calls, key=lambda each: (each.call is not None, len(each.commands))) for calls in found.values()
-    ]
+    chosen = []
+    for calls in found.values():
+        one = max(calls, key=lambda each: (each.call is not None, len(each.commands)))
+        chosen.append(replace(one, calls=tuple(command for each in calls for command in each.commands)))
+    return chosen
 
 
 def _before(commands: Sequence[RecordedCommand], test: str) -> tuple[RecordedCommand, ...]:
@@ -129,7 +134,7 @@ def pairs(found: Iterable[RecordedOperation]) -> list[Pair]:
     made = [
         pair for one, other in combinations_with_replacement(list(found), 2) for pair in _pair(one, other)
     ]
-    return sorted(made, key=lambda pair: (-pair.danger, pair.title))
+    return sorted(made, key=lambda pair: (not pair.meet, -pair.danger, pair.title))
 
 
 def _pair(one: RecordedOperation, other: RecordedOperation) -> Iterator[Pair]:
@@ -137,39 +142,19 @@ def _pair(one: RecordedOperation, other: RecordedOperation) -> Iterator[Pair]:
     common = [thing for thing in here if thing in there and max(here[thing].danger, there[thing].danger) > 0]
     dangers = {thing: here[thing].danger + there[thing].danger for thing in common}
     if common:
-        common.sort(key=lambda thing: -dangers[thing])
-        yield Pair(one, other, tuple(common), max(dangers.values()))
+        meet = {thing: one is other or here[thing].meets(there[thing]) for thing in common}
+        common.sort(key=lambda thing: (not meet[thing], -dangers[thing]))
+        yield Pair(one, other, tuple(common), dangers[common[0]], meet[common[0]])
 
 
-def _things(command: RecordedCommand) -> tuple[str, ...]:
-    if command.server == "redis":
-        words = command.text.split()
-        return (f"key {words[1]}",) if len(words) > 1 else ()
-    names = (re.sub('["`]', "", name) for name in _TABLE.findall(command.text))
-    return tuple(dict.fromkeys(name for name in names if not name.startswith(("pg_", "information_schema"))))
-
-
-def _danger(commands: Sequence[RecordedCommand]) -> int:
-    reads = [each for each in commands if not _is_write(each)]
-    writes = [each for each in commands if _is_write(each)]
+def _danger(own: Sequence[Use]) -> int:
+    """How dangerous is what one call does to one thing?"""
+    reads = [use for use in own if use.kind in (READS, TAKES_LOCK)]
+    writes = [use for use in own if use.kind in (WRITES, AT_ONCE)]
     if not writes:
         return ONLY_READS
-    if any(_is_at_once(each) for each in reads):
-        return AT_ONCE
-    if reads and commands.index(reads[0]) < commands.index(writes[-1]):
+    if any(use.kind == TAKES_LOCK for use in reads):
+        return IN_ONE
+    if reads and own.index(reads[0]) < len(own) - 1 - own[::-1].index(writes[-1]):
         return BY_WHAT_IT_READ
-    alone = all(_is_at_once(each) or each.text.upper().startswith("INSERT") for each in writes)
-    return AT_ONCE if alone else BLINDLY
-
-
-def _is_write(command: RecordedCommand) -> bool:
-    if command.server == "redis":
-        return command.text.split()[0].upper() not in _KEY_READS
-    return bool(_WRITES.match(command.text))
-
-
-def _is_at_once(command: RecordedCommand) -> bool:
-    if command.server == "redis":
-        words = command.text.upper().split()
-        return words[0] in _KEY_AT_ONCE or "NX" in words[3:]
-    return bool(_LOCKS.search(command.text) or _RELATIVE.search(command.text))
+    return IN_ONE if all(use.kind == AT_ONCE for use in writes) else BLINDLY

@@ -20,6 +20,7 @@ from redis.asyncio.connection import AbstractConnection as AsyncConnection
 from redis.connection import AbstractConnection
 
 from lost_update_lab.gates.patch import Patches
+from lost_update_lab.suggest.keys import Key, Keys
 from lost_update_lab.suggest.literals import CannotBeWritten, call_of, written
 from lost_update_lab.telling.lines import is_own, own_line
 
@@ -51,6 +52,8 @@ class RecordedCommand:
     django: bool = False
     #: the first number that an INSERT was given: table, column, number. Later commands name it
     drew: Sequence[Any] = ()
+    #: the keys of a Redis command (keys.py)
+    keys: Sequence[Sequence[str]] = ()
 
 
 @dataclass
@@ -64,6 +67,7 @@ class CommandRecorder:
     #: that of the operation that sent the last command; it is held no longer than that
     _frame: FrameType | None = None
     _calls: int = 0
+    _keys: Keys = field(default_factory=Keys)
     #: number of a call → how it was called when it sent its first command; or why that cannot be written down
     _calls_of: dict[int, tuple[str | None, str]] = field(default_factory=dict)
 
@@ -129,13 +133,13 @@ class CommandRecorder:
         pack_all: Any = connection_of.pack_commands
 
         def sent(connection: Any, *words: Any, **keywords: Any) -> Any:
-            self.redis(words)
+            self.redis(connection, words)
             return send(connection, *words, **keywords)
 
         def all_packed(connection: Any, commands: Any) -> Any:
             every = list(commands)
             for words in every:
-                self.redis(words)
+                self.redis(connection, words)
             return pack_all(connection, every)
 
         patches.method(connection_of, "send_command", sent)
@@ -158,12 +162,15 @@ class CommandRecorder:
         self._add(server, " ".join(text.split()), written(params))
         return len(self.commands) if self.test else 0
 
-    def redis(self, words: Any) -> None:
+    def redis(self, connection: Any, words: Any) -> None:
+        if self._keys.asking:
+            return
         told = [word.decode(errors="replace") if isinstance(word, bytes) else str(word) for word in words]
         if told and told[0].upper() not in _HANDSHAKE:
-            self._add("redis", " ".join(told), written(told))
+            keys = self._keys.of(connection, told) if self.test else ()
+            self._add("redis", " ".join(told), written(told), keys)
 
-    def _add(self, server: str, text: str, values: str | None) -> None:
+    def _add(self, server: str, text: str, values: str | None, keys: Sequence[Key] = ()) -> None:
         if not self.test:
             return
         name, number, call, why = "", 0, None, ""
@@ -173,7 +180,9 @@ class CommandRecorder:
             call, why = self._calls_of[number] = self._calls_of.get(number) or _call(frame)
         where = str(own_line() or "")
         self.commands.append(
-            RecordedCommand(self.test, server, text, values, where, name, number, call, why, self.django)
+            RecordedCommand(
+                self.test, server, text, values, where, name, number, call, why, self.django, keys=keys
+            )
         )
 
     def _number(self, frame: FrameType) -> int:
@@ -187,6 +196,7 @@ class CommandRecorder:
         self.test, self.django, self._frame = test, django, None
 
     def write(self) -> None:
+        self._keys.close()
         lines = [json.dumps(asdict(each), ensure_ascii=False) for each in self.commands]
         self.path.write_text("\n".join(lines), encoding="utf-8")
 

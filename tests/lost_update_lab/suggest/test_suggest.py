@@ -7,14 +7,19 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import redis
 
 from lost_update_lab.command.main import main
 from lost_update_lab.embedded import mariadb
-from lost_update_lab.suggest.pairs import AT_ONCE, BLINDLY, BY_WHAT_IT_READ, ONLY_READS, operations, pairs
-from lost_update_lab.suggest.recording import RecordedCommand, written
+from lost_update_lab.gates.patch import Patches
+from lost_update_lab.suggest.keys import Keys
+from lost_update_lab.suggest.pairs import BLINDLY, BY_WHAT_IT_READ, IN_ONE, ONLY_READS, operations, pairs
+from lost_update_lab.suggest.recording import CommandRecorder, RecordedCommand, written
+from lost_update_lab.suggest.touching import uses
 
 ROOT = Path(__file__).resolve().parents[3]
 SHOP = """
@@ -74,14 +79,14 @@ def sent(
     ("texts", "danger"),
     [
         (["SELECT uses FROM voucher", "UPDATE voucher SET uses = 1"], BY_WHAT_IT_READ),
-        (['SELECT "voucher"."uses" FROM "voucher" FOR UPDATE', 'UPDATE "voucher" SET "uses" = 1'], AT_ONCE),
-        (["UPDATE voucher SET uses = uses - 1"], AT_ONCE),
+        (['SELECT "voucher"."uses" FROM "voucher" FOR UPDATE', 'UPDATE "voucher" SET "uses" = 1'], IN_ONE),
+        (["UPDATE voucher SET uses = uses - 1"], IN_ONE),
         (["UPDATE voucher SET uses = 1"], BLINDLY),
-        (["INSERT INTO voucher VALUES (1)"], AT_ONCE),
+        (["INSERT INTO voucher VALUES (1)"], IN_ONE),
         (["SELECT count(*) FROM voucher", "INSERT INTO voucher VALUES (1)"], BY_WHAT_IT_READ),
         (["SELECT uses FROM voucher"], ONLY_READS),
-        (["SELECT `uses` FROM `voucher` LOCK IN SHARE MODE", "UPDATE `voucher` SET `uses` = 1"], AT_ONCE),
-        (["UPDATE `voucher` SET `uses` = (`voucher`.`uses` - %s)"], AT_ONCE),
+        (["SELECT `uses` FROM `voucher` LOCK IN SHARE MODE", "UPDATE `voucher` SET `uses` = 1"], IN_ONE),
+        (["UPDATE `voucher` SET `uses` = (`voucher`.`uses` - %s)"], IN_ONE),
         (["REPLACE INTO `voucher` VALUES (1)"], BLINDLY),
     ],
 )
@@ -102,6 +107,111 @@ def test_pairs_touch_the_same_and_one_writes() -> None:
         "change + change",
         "elsewhere + elsewhere",
         "read + change",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "values", "row"),
+    [
+        ("SELECT uses FROM voucher WHERE code = %s FOR UPDATE", "['XMAS']", {"code": "'XMAS'"}),
+        ('UPDATE "voucher" SET "uses" = %s WHERE "voucher"."id" = %s', "(1, 7)", {"id": "7"}),
+        (
+            "DELETE FROM voucher WHERE id = %(id)s AND kind = 'gift'",
+            "{'id': 7}",
+            {"id": "7", "kind": "'gift'"},
+        ),
+        ("INSERT INTO voucher (code, uses) VALUES (%s, 1)", "['XMAS']", {"code": "'XMAS'", "uses": "1"}),
+        ("SELECT uses FROM voucher WHERE id = %s", "[UUID('a')]", {"id": "UUID('a')"}),
+        ("SELECT uses FROM voucher WHERE id = %s OR code = 'XMAS'", "[7]", {}),
+        ("SELECT uses FROM voucher WHERE id > %s", "[7]", {}),
+        ("SELECT v.uses FROM voucher v JOIN shop s ON s.id = v.shop WHERE s.id = %s", "[7]", {}),
+        ("INSERT INTO voucher (code) VALUES (%s), (%s)", "['A', 'B']", {}),
+    ],
+)
+def test_the_row_that_a_command_names(text: str, values: str, row: dict[str, str]) -> None:
+    found = uses(replace(sent(text), values=values))
+    assert all(use.row == row for use in found)
+    assert found
+
+
+def test_what_is_written_and_what_is_only_read() -> None:
+    for text in (
+        "INSERT INTO log SELECT * FROM voucher",
+        "WITH old AS (DELETE FROM log RETURNING *) SELECT 1 FROM voucher",
+        "UPDATE log SET a = b.a FROM voucher b",
+    ):
+        kinds = {use.thing: use.kind for use in uses(sent(text))}
+        assert kinds["voucher"] == "reads", text
+        assert kinds["log"] in ("writes", "at once"), text
+    (locked,) = uses(sent("SELECT a FROM voucher FOR NO KEY UPDATE NOWAIT"))
+    assert (locked.thing, locked.kind) == ("voucher", "locks")
+
+
+def test_pairs_that_meet_at_a_row_come_first() -> None:
+    read, write = "SELECT a FROM setting WHERE name = %s", "UPDATE setting SET a = 1 WHERE name = %s"
+    commands = [
+        replace(sent(read, "shop:rate", 1), values="['rate']"),
+        replace(sent(write, "shop:rate", 1), values="['rate']"),
+        replace(sent(write, "shop:limit", 2), values="['limit']"),
+        replace(sent(write, "shop:rate_too", 3), values="['rate']"),
+    ]
+    found = pairs(operations(commands))
+    assert [(pair.title, pair.meet) for pair in found] == [
+        ("rate + rate", True),
+        ("rate + rate_too", True),
+        ("limit + limit", True),
+        ("rate_too + rate_too", True),
+        ("rate + limit", False),
+        ("limit + rate_too", False),
+    ]
+    assert found[-1].why.startswith("setting, other rows: limit writes it")
+    assert found[0].why.startswith("setting: rate reads it without a lock")
+
+
+@pytest.mark.parametrize(
+    ("words", "keys"),
+    [
+        ("GET a", "a reads"),
+        ("MGET a b", "a reads, b reads"),
+        ("MSET a 1 b 2", "a writes, b writes"),
+        ("DEL a b", "a writes, b writes"),
+        ("SET a 1", "a writes"),
+        ("SET a 1 NX", "a at once"),
+        ("EVAL x 2 a b arg", "a at once, b at once"),
+        ("EVAL x 0 a", ""),
+        ("HSET h field 1", "h writes"),
+        ("HINCRBY h field 1", "h at once"),
+        ("XREADGROUP GROUP g me STREAMS s t > >", "s at once, t at once"),
+        ("COPY a b", "a reads, b writes"),
+        ("PUBLISH news a", ""),
+    ],
+)
+def test_the_keys_of_a_redis_command(scenario_urls: tuple[str, str], words: str, keys: str) -> None:
+    asked = Keys()
+    with redis.Redis.from_url(scenario_urls[1]) as client:
+        connection = client.connection_pool.get_connection()
+        assert ", ".join(map(" ".join, asked.of(connection, words.split()))) == keys
+    asked.close()
+
+
+def test_operations_meet_at_the_second_key(scenario_urls: tuple[str, str], tmp_path: Path) -> None:
+    """They were told apart by the word after the command's name."""
+    recorder, patches = CommandRecorder(tmp_path / "commands"), Patches()
+    recorder.install(patches)
+    patches.apply()
+    try:
+        with redis.Redis.from_url(scenario_urls[1]) as client:
+            recorder.begin("test_it")
+            client.mset({"stock:a": 1, "stock:b": 1})
+            client.eval("return redis.call('DEL', KEYS[1])", 1, "stock:b")
+            client.mget("stock:c", "stock:b")
+            recorder.begin("")
+    finally:
+        patches.undo()
+    assert [[use.thing for use in uses(each)] for each in recorder.commands] == [
+        ["key stock:a", "key stock:b"],
+        ["key stock:b"],
+        ["key stock:c", "key stock:b"],
     ]
 
 
