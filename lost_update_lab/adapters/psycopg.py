@@ -21,6 +21,9 @@ connect: Any = psycopg.Connection.connect.__func__  # type: ignore[attr-defined]
 cancel: Any = psycopg.BaseConnection.cancel
 cancel_safe: Any = psycopg.Connection.cancel_safe
 cancel_safe_async: Any = psycopg.AsyncConnection.cancel_safe
+#: sends its commands in pipeline mode
+executemany: Any = psycopg.Cursor.executemany
+executemany_async: Any = psycopg.AsyncCursor.executemany
 #: … and the same of its asyncio form
 wait_async: Any = psycopg.AsyncConnection.wait
 connect_async: Any = psycopg.AsyncConnection.connect.__func__  # type: ignore[attr-defined]
@@ -59,7 +62,8 @@ LIBRARY = Library(
     ("3.3",),
     [
         Names(psycopg.Connection, (*_CONNECTION, COMMIT, ROLLBACK, *SILENT)),
-        Names(psycopg.Cursor, (EXECUTE, "_query", "_query_cls")),
+        Names(psycopg.Cursor, (EXECUTE, "_query", "_query_cls", "_results", "_rowcount")),
+        Names(psycopg.Cursor, ("_select_current_result",)),
         Names(psycopg.Cursor._execute_gen, ("self", "query", "params", "prepare", "binary")),
         Names(transaction.Transaction, (ENTER, EXIT, "_outer_transaction")),
         Names(transaction.Transaction._enter_gen, ("self",)),
@@ -149,6 +153,20 @@ def query_of(cursor: psycopg.Cursor[Any], given: Mapping[str, Any]) -> PostgresQ
     query = cursor._query_cls(Transformer.from_context(cursor))
     query.convert(given["query"], given.get("params"))
     return query
+
+
+def results_of(cursor: Any) -> list[Any]:
+    """What its last command came to, as libpq has it."""
+    return list(cursor._results)
+
+
+def give_results(cursor: Any, results: list[Any], returning: bool) -> None:
+    """As after executemany(): the results one by one, or only the number of rows of all of them."""
+    cursor._results[:] = results if returning else []
+    if returning and results:
+        cursor._select_current_result(0)
+    elif not returning:
+        cursor.pgresult, cursor._rowcount = None, sum(each.command_tuples or 0 for each in results)
 
 
 def give_back(connection: Any, pgconn: Any) -> None:

@@ -56,19 +56,13 @@ def by_a_pipeline(own: bank.Bank, amount: int) -> str:
         return bank.add(own, amount)
 
 
-def by_executemany(own: bank.Bank, amount: int) -> str:
-    with own.sql.cursor() as cursor:
-        cursor.executemany("UPDATE account SET balance = balance + %s WHERE id = 1", [[amount]])
-    return "ok"
-
-
 def by_copy(own: bank.Bank, amount: int) -> str:
     with own.sql.cursor() as cursor, cursor.copy("COPY (SELECT balance FROM account) TO STDOUT") as rows:
         list(rows)
     return bank.add(own, amount)
 
 
-@pytest.mark.parametrize("deposit", [by_a_pipeline, by_executemany, by_copy])
+@pytest.mark.parametrize("deposit", [by_a_pipeline, by_copy])
 def test_what_has_no_gate_is_named(explore: Explore, deposit: Any) -> None:
     result = explore(deposit)
     assert not result.exhausted

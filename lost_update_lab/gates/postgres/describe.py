@@ -36,7 +36,7 @@ _ROWS = (
 Send = Callable[[PGconn], None]
 
 
-NO_GATE = "no gate for psycopg's pipeline mode, executemany() and COPY"
+NO_GATE = "no gate for psycopg's pipeline mode and COPY"
 NO_NEWS = "no gate for psycopg's notifies(): when a notification comes is unknown to the explorer"
 NO_POSTGRES_CLOCK = "PostgreSQL's own clock decides there, which the explorer cannot move"
 
