@@ -103,14 +103,14 @@ journal = Journal(sys.argv[1])
 journal.invoke("a", [("A1", 5)], "w")
 here, most = resource.getrlimit(resource.RLIMIT_FSIZE)
 resource.setrlimit(resource.RLIMIT_FSIZE, (os.path.getsize(journal.path) + 20, most))
-for note in (lambda: journal.complete("a", Outcome.OK), lambda: journal.invoke("b", [("A1", 7)], "w")):
+for note in (lambda: journal.complete("a", ClientOutcome.OK), lambda: journal.invoke("b", [("A1", 7)], "w")):
     try:
         note()
     except OSError as error:
         print(error)
 resource.setrlimit(resource.RLIMIT_FSIZE, (here, most))
 journal.invoke("c", [("A1", 9)], "w")
-journal.complete("c", Outcome.OK)
+journal.complete("c", ClientOutcome.OK)
 """
 
 
