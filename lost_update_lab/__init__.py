@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from lost_update_lab.scenarios.comparisons import retrying
     from lost_update_lab.scenarios.explore import explore
     from lost_update_lab.scenarios.result import Result
-    from lost_update_lab.subject.scenario import Mistake, Worker, worker
+    from lost_update_lab.under_test.scenario import Mistake, Worker, worker
 
 __all__ = [
     "Mistake",
@@ -29,9 +29,9 @@ _WHERE = {
     "explore": "scenarios.explore",
     "retrying": "scenarios.comparisons",
     "Result": "scenarios.result",
-    "Mistake": "subject.scenario",
-    "Worker": "subject.scenario",
-    "worker": "subject.scenario",
+    "Mistake": "under_test.scenario",
+    "Worker": "under_test.scenario",
+    "worker": "under_test.scenario",
 }
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from lost_update_lab.subject.scenario import Mistake
+from lost_update_lab.under_test.scenario import Mistake
 from museum import by_chance, data, lane, page, registry, replay, runner
 from museum.table import table
 from museum.trial import NotAsTold

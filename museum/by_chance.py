@@ -19,7 +19,7 @@ from django.db import connection, connections
 
 from lost_update_lab import Worker
 from lost_update_lab.scenarios.commits import holds
-from lost_update_lab.subject.scenario import invariants_of, workers_of
+from lost_update_lab.under_test.scenario import invariants_of, workers_of
 from museum.case import KEPT, Form
 from museum.opening import opened, renew
 from museum.registry import Exhibit

@@ -8,7 +8,7 @@ from typing import Any
 
 from lost_update_lab.model.system import STALLED
 from lost_update_lab.scenarios.result import KEPT
-from lost_update_lab.subject.operations import REFUSED, VIOLATED
+from lost_update_lab.under_test.operations import REFUSED, VIOLATED
 
 __all__ = ["KEPT", "REFUSED", "STALLED", "VIOLATED", "Case", "Form"]
 

@@ -7,7 +7,7 @@ import os
 
 import django
 
-from lost_update_lab.subject.servers import DATABASE, REDIS, embedded
+from lost_update_lab.under_test.servers import DATABASE, REDIS, embedded
 
 
 def begin() -> None:

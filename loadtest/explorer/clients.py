@@ -19,7 +19,7 @@ DIARIES = ("ledger.stores.", "ledger.posting", "ledger.strategies.redis_atomic")
 
 
 class OwnClients:
-    """Replaces the client per process by a client per worker. `begin`, `leave`: of subject/operations.py."""
+    """Replaces the client per process by a client per worker. `begin`, `leave`: of under_test/operations.py."""
 
     def __init__(self) -> None:
         self._shared: Any = resources.redis_client

@@ -44,10 +44,10 @@ from lost_update_lab.servers.mariadb.server import MARIADB
 from lost_update_lab.servers.postgres.server import POSTGRES
 from lost_update_lab.snapshot.postgres import PostgresSnapshot
 from lost_update_lab.snapshot.redis import RedisSnapshot
-from lost_update_lab.subject.django_project import DjangoProject
-from lost_update_lab.subject.operations import Operations
-from lost_update_lab.subject.scenario import Scenario, worker
-from lost_update_lab.subject.servers import Servers
+from lost_update_lab.under_test.django_project import DjangoProject
+from lost_update_lab.under_test.operations import Operations
+from lost_update_lab.under_test.scenario import Scenario, worker
+from lost_update_lab.under_test.servers import Servers
 
 #: files of Python, of the clients and of the lab
 _NOT_THEIRS = re.compile(r"/(?:contextlib\.py|redis/|psycopg/|django/|ledger/|loadtest/|lost_update_lab/)")

@@ -15,7 +15,7 @@ from typing import Any
 
 from lost_update_lab.scenarios.race import NotKept, Race
 from lost_update_lab.scenarios.result import BY_A_TEST, SURVIVES, Result, Tried
-from lost_update_lab.subject.scenario import FAULT_WORDS, Mistake, faults_of
+from lost_update_lab.under_test.scenario import FAULT_WORDS, Mistake, faults_of
 
 #: the standard error of this process: pytest's output is not the command's
 STDERR = 2

@@ -18,7 +18,7 @@ from lost_update_lab.command.suggest import suggest
 from lost_update_lab.command.trust import trust
 from lost_update_lab.scenarios.reports import junit, markdown, page
 from lost_update_lab.scenarios.result import INCONCLUSIVE, KEPT, Result
-from lost_update_lab.subject.scenario import FAULT_WORDS, Mistake
+from lost_update_lab.under_test.scenario import FAULT_WORDS, Mistake
 
 OK, BROKEN, USAGE, UNDECIDED = 0, 1, 2, 3
 

@@ -17,7 +17,7 @@ from lost_update_lab.command.explore import bounds_of, explored, found
 from lost_update_lab.command.trust import PREFIX, bank, trusted
 from lost_update_lab.scenarios.reports import page
 from lost_update_lab.scenarios.result import KEPT
-from lost_update_lab.subject.scenario import FAULT_WORDS, Mistake
+from lost_update_lab.under_test.scenario import FAULT_WORDS, Mistake
 
 REMEDY = "An id looks like shop.scenarios:voucher/v/3a2, or like test_voucher.py::test_a_voucher/v/3a2"
 #: the trial of a lock (trust.py), as a function that takes `race`

@@ -14,10 +14,10 @@ from typing import Any
 
 from lost_update_lab.command.explore import STDERR
 from lost_update_lab.scenarios.result import INCONCLUSIVE, KEPT
-from lost_update_lab.subject.scenario import Mistake
 from lost_update_lab.suggest.pairs import Pair, operations, pairs
 from lost_update_lab.suggest.recording import read
 from lost_update_lab.suggest.writing import name_of, source, why_not
+from lost_update_lab.under_test.scenario import Mistake
 
 #: pytest's exit codes of a run that has a result
 RAN = (0, 1)

@@ -20,9 +20,9 @@ from lost_update_lab.command.explore import again, bounds_of, found
 from lost_update_lab.model.bounds import Fault
 from lost_update_lab.scenarios.race import NotKept, Race
 from lost_update_lab.scenarios.result import Result
-from lost_update_lab.subject import mariadb
-from lost_update_lab.subject.scenario import HANDED_IN, Mistake
-from lost_update_lab.subject.servers import Servers
+from lost_update_lab.under_test import mariadb
+from lost_update_lab.under_test.scenario import HANDED_IN, Mistake
+from lost_update_lab.under_test.servers import Servers
 
 OPENING, AMOUNTS = 100, {"Ann": 10, "Bob": 20}
 #: its table, in whatever database it is given: no other table has this name

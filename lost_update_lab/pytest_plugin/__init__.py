@@ -62,7 +62,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None, Any, Any]:
     """pytest-django reads the project's settings right after this."""
     if wanted := early_config.getini(SERVERS):
-        from lost_update_lab.subject.servers import DATABASE, EMBEDDED_MARIADB, REDIS, embedded
+        from lost_update_lab.under_test.servers import DATABASE, EMBEDDED_MARIADB, REDIS, embedded
 
         if wanted not in (EMBEDDED, EMBEDDED_MARIADB):
             raise pytest.UsageError(f"{SERVERS} is {EMBEDDED!r} or {EMBEDDED_MARIADB!r}, and not {wanted!r}")
@@ -110,7 +110,7 @@ def race(request: pytest.FixtureRequest) -> Iterator[Race]:
     __tracebackhide__ = True
     from lost_update_lab.scenarios.explore import REPLAY
     from lost_update_lab.scenarios.race import Race
-    from lost_update_lab.subject.scenario import Mistake
+    from lost_update_lab.under_test.scenario import Mistake
 
     again = _again(request.node)
     try:
@@ -185,7 +185,7 @@ def _framework(request: pytest.FixtureRequest) -> dict[str, Any]:
     """The framework that the project uses."""
     if not _uses_django(request.node):
         return {}
-    from lost_update_lab.subject import django_project
+    from lost_update_lab.under_test import django_project
 
     return django_project.bound()
 
@@ -218,7 +218,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     item.stash[FAILED] = item.stash.get(FAILED, False) or error is not None
     if error is not None and "race" in getattr(item, "fixturenames", ()):
         from lost_update_lab.scenarios.race import NotKept
-        from lost_update_lab.subject.scenario import Mistake
+        from lost_update_lab.under_test.scenario import Mistake
 
         if isinstance(error, NotKept | Mistake):
             report.longrepr = str(error)

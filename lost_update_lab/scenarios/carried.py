@@ -10,7 +10,7 @@ from types import FunctionType, MethodType
 from typing import Any
 
 from lost_update_lab.runs.look import MEMORY, PLAIN_TYPES, is_a_clients, is_mapping, memory_of
-from lost_update_lab.subject.scenario import Operation, Scenario
+from lost_update_lab.under_test.scenario import Operation, Scenario
 
 #: how deep an object is inspected, and how many of its values
 DEEPEST, MOST = 3, 200

@@ -15,8 +15,8 @@ from lost_update_lab.runs.place import Here, anywhere, attach, beside
 from lost_update_lab.servers.mariadb.memoised import HeldInTables
 from lost_update_lab.servers.mariadb.server import MariaDBServer
 from lost_update_lab.servers.postgres.server import Look, PostgresServer
-from lost_update_lab.subject.operations import BROKEN
-from lost_update_lab.subject.scenario import Invariant, Mistake
+from lost_update_lab.under_test.operations import BROKEN
+from lost_update_lab.under_test.scenario import Invariant, Mistake
 
 #: seconds for an invariant: fewer than a worker's command has (hang.NEWS_WITHIN), in which it may be asked
 ANSWERS_WITHIN = 15.0

@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 from lost_update_lab.model.bounds import Fault
 from lost_update_lab.scenarios.isolation import level_of
 from lost_update_lab.scenarios.result import INCONCLUSIVE, KEPT, Result
-from lost_update_lab.subject.operations import BREACHES
-from lost_update_lab.subject.scenario import MOST_WORKERS, Mistake, Operation, Scenario, Worker, worker
+from lost_update_lab.under_test.operations import BREACHES
+from lost_update_lab.under_test.scenario import MOST_WORKERS, Mistake, Operation, Scenario, Worker, worker
 
 T = TypeVar("T")
 #: retry=: the worker's task is delivered again after a crash, to a new process

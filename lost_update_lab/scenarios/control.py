@@ -21,7 +21,7 @@ from lost_update_lab.scenarios.judging import Judge
 from lost_update_lab.scenarios.protection import ISOLATION, without, without_level
 from lost_update_lab.scenarios.serial import SerialOrders
 from lost_update_lab.search.search import Search
-from lost_update_lab.subject.operations import BREACHES, VIOLATED
+from lost_update_lab.under_test.operations import BREACHES, VIOLATED
 
 #: seconds for finding the first schedule that breaks
 BUDGET = 20.0

@@ -37,10 +37,10 @@ from lost_update_lab.servers.redis.server import RedisServer
 from lost_update_lab.snapshot.functions import Names
 from lost_update_lab.snapshot.redis import RedisSnapshot
 from lost_update_lab.snapshot.tables import Tables
-from lost_update_lab.subject.operations import BREACHES, Framework, Operations
-from lost_update_lab.subject.outcome import comparable
-from lost_update_lab.subject.scenario import Mistake, Scenario
-from lost_update_lab.subject.servers import Servers
+from lost_update_lab.under_test.operations import BREACHES, Framework, Operations
+from lost_update_lab.under_test.outcome import comparable
+from lost_update_lab.under_test.scenario import Mistake, Scenario
+from lost_update_lab.under_test.servers import Servers
 
 #: µs: longer than the leases that people write into rows
 ASIDE = 3600 * SECOND

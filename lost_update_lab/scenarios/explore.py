@@ -27,8 +27,8 @@ from lost_update_lab.scenarios.result import INCONCLUSIVE, KEPT, Result
 from lost_update_lab.scenarios.schedule import Schedule
 from lost_update_lab.snapshot.redis import RedisSnapshot
 from lost_update_lab.snapshot.tables import Tables
-from lost_update_lab.subject.operations import BREACHES, Framework
-from lost_update_lab.subject.scenario import (
+from lost_update_lab.under_test.operations import BREACHES, Framework
+from lost_update_lab.under_test.scenario import (
     Mistake,
     Scenario,
     check_results,
@@ -36,7 +36,7 @@ from lost_update_lab.subject.scenario import (
     limits_of,
     workers_of,
 )
-from lost_update_lab.subject.servers import Servers, choose, known_by_environment
+from lost_update_lab.under_test.servers import Servers, choose, known_by_environment
 
 #: replays this schedule instead of exploring (`lost-update-lab replay`)
 REPLAY = "LOST_UPDATE_LAB_REPLAY"
@@ -99,7 +99,7 @@ def _where(django: bool, database: str, redis: str) -> dict[str, Any]:
     """Django is imported only if asked for. Outside pytest-django nothing else empties the tables."""
     if not django:
         return {"servers": choose(database, redis)}
-    bound: dict[str, Any] = import_module("lost_update_lab.subject.django_project").bound()
+    bound: dict[str, Any] = import_module("lost_update_lab.under_test.django_project").bound()
     return {**bound, "servers": bound["servers"](), "leave_as_found": True}
 
 

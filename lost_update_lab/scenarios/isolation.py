@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from psycopg import IsolationLevel
 
-from lost_update_lab.subject.scenario import Mistake
+from lost_update_lab.under_test.scenario import Mistake
 
 LEVELS = ("read committed", "repeatable read", "serializable")
 

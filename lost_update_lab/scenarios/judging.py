@@ -11,9 +11,9 @@ from lost_update_lab.model.gaps import AN_HOUR, Lease
 from lost_update_lab.model.system import STALLED, UNBROKEN, Ending, Judgement
 from lost_update_lab.scenarios.commits import holds
 from lost_update_lab.scenarios.serial import Serial, SerialOrders, prefixes
-from lost_update_lab.subject.operations import REFUSED, VIOLATED, FinishedSchedule
-from lost_update_lab.subject.outcome import NEW, NOW
-from lost_update_lab.subject.scenario import Scenario
+from lost_update_lab.under_test.operations import REFUSED, VIOLATED, FinishedSchedule
+from lost_update_lab.under_test.outcome import NEW, NOW
+from lost_update_lab.under_test.scenario import Scenario
 
 DEADLOCK = "40P01"
 SERIALIZABLE = "the outcome is that of no serial order"

@@ -14,7 +14,7 @@ from lost_update_lab.model.commands import Step
 from lost_update_lab.runs.look import Look
 from lost_update_lab.scenarios.carried import values
 from lost_update_lab.schedule.world import World
-from lost_update_lab.subject.scenario import Scenario
+from lost_update_lab.under_test.scenario import Scenario
 
 LOCKED = (
     "the operations hold a lock of this process ({names}) while they send commands, and it keeps out nobody in another "

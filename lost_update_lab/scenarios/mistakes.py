@@ -21,9 +21,9 @@ from lost_update_lab.runs.in_time import Unending, within
 from lost_update_lab.scenarios.exploration import Opened
 from lost_update_lab.scenarios.serial import Serial, SerialOrders
 from lost_update_lab.scenarios.without_gate import instead
-from lost_update_lab.subject.operations import VIOLATED
-from lost_update_lab.subject.scenario import Mistake
 from lost_update_lab.telling.lines import line_of
+from lost_update_lab.under_test.operations import VIOLATED
+from lost_update_lab.under_test.scenario import Mistake
 
 #: the engine's remedy → the remedy for a scenario
 _REMEDIES = {

@@ -14,8 +14,8 @@ from lost_update_lab.scenarios.exploration import Opened
 from lost_update_lab.scenarios.mutator import Mutator
 from lost_update_lab.scenarios.result import SURVIVES, UNDECIDED, Mutation, Tried
 from lost_update_lab.scenarios.serial import SerialOrders
-from lost_update_lab.subject.operations import BREACHES
-from lost_update_lab.subject.scenario import Mistake
+from lost_update_lab.under_test.operations import BREACHES
+from lost_update_lab.under_test.scenario import Mistake
 
 CONSTRAINT = "without the constraint"
 

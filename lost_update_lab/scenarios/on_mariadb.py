@@ -16,9 +16,9 @@ from lost_update_lab.snapshot.functions import Names
 from lost_update_lab.snapshot.mariadb import BEFORE, MariaDBSnapshot
 from lost_update_lab.snapshot.mariadb_tables import MariaDBTables
 from lost_update_lab.snapshot.postgres import CannotBeRestored
-from lost_update_lab.subject.mariadb import connect, prepared
-from lost_update_lab.subject.scenario import Mistake
-from lost_update_lab.subject.servers import Servers
+from lost_update_lab.under_test.mariadb import connect, prepared
+from lost_update_lab.under_test.scenario import Mistake
+from lost_update_lab.under_test.servers import Servers
 
 _OPEN = """
 SELECT COALESCE(trx_query, 'a write'), id FROM information_schema.innodb_trx

@@ -15,8 +15,8 @@ from lost_update_lab.scenarios.isolation import level_of
 from lost_update_lab.snapshot.catalogue import OWN, Table
 from lost_update_lab.snapshot.functions import Names
 from lost_update_lab.snapshot.postgres import TABLE_IS_LOCKED, CannotBeRestored, PostgresSnapshot
-from lost_update_lab.subject.scenario import Mistake
-from lost_update_lab.subject.servers import Servers, prepared
+from lost_update_lab.under_test.scenario import Mistake
+from lost_update_lab.under_test.servers import Servers, prepared
 
 _OPEN = """
 SELECT left(query, 60), pg_terminate_backend(pid, 1000) FROM pg_stat_activity

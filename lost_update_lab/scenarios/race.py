@@ -12,8 +12,8 @@ from lost_update_lab.scenarios.exploration import Gone
 from lost_update_lab.scenarios.explore import compare, replaying
 from lost_update_lab.scenarios.progress import shown
 from lost_update_lab.scenarios.result import Result
-from lost_update_lab.subject.operations import Framework
-from lost_update_lab.subject.scenario import (
+from lost_update_lab.under_test.operations import Framework
+from lost_update_lab.under_test.scenario import (
     Invariant,
     Mistake,
     Scenario,
@@ -23,7 +23,7 @@ from lost_update_lab.subject.scenario import (
     worker,
     workers_of,
 )
-from lost_update_lab.subject.servers import Servers, choose
+from lost_update_lab.under_test.servers import Servers, choose
 
 INSTEAD = "{gone}. Every order was searched in its place, and none breaks anything: {bounds}"
 F = TypeVar("F", bound=Callable[..., Any])

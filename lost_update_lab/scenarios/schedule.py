@@ -15,9 +15,9 @@ from lost_update_lab.scenarios.wording import readable
 from lost_update_lab.schedule.schedule_id import encode, exactly
 from lost_update_lab.schedule.world import World
 from lost_update_lab.snapshot.catalogue import Table
-from lost_update_lab.subject.operations import BREACHES, VIOLATED, Operations
 from lost_update_lab.telling.lines import SourceLine, own_line
 from lost_update_lab.telling.narrative import shortened
+from lost_update_lab.under_test.operations import BREACHES, VIOLATED, Operations
 
 #: id → the verdict that it stands for
 LETTERS = {word[0]: word for word in BREACHES}

@@ -25,8 +25,8 @@ from lost_update_lab.model.workers import State, Task
 from lost_update_lab.runs.run import Run
 from lost_update_lab.schedule import virtual_clock
 from lost_update_lab.schedule.world import World
-from lost_update_lab.subject.operations import FinishedSchedule, Operations
-from lost_update_lab.subject.outcome import Outcome
+from lost_update_lab.under_test.operations import FinishedSchedule, Operations
+from lost_update_lab.under_test.outcome import Outcome
 
 #: the most orders of operations that are run
 MOST_ORDERS = 800

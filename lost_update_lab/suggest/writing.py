@@ -38,7 +38,7 @@ IMPORTS = {
         "import pymysql",
         "from pymysql.constants import ER",
         "",
-        "from lost_update_lab.subject import mariadb",
+        "from lost_update_lab.under_test import mariadb",
     ],
 }
 SENT = {

@@ -8,7 +8,7 @@ from typing import Any
 
 import psycopg
 
-from lost_update_lab.subject.scenario import worker
+from lost_update_lab.under_test.scenario import worker
 from museum.packages.package import PackageTrial
 
 

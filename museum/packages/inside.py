@@ -20,7 +20,7 @@ def main() -> int:
     package: Package = registry.load()[sys.argv[1]].PACKAGE
     try:
         from lost_update_lab.scenarios.explore import explore  # noqa: F401  (can it be imported at all?)
-        from lost_update_lab.subject.servers import embedded
+        from lost_update_lab.under_test.servers import embedded
     except (ImportError, AttributeError) as error:
         told = (
             f"beside redis-py {version('redis')}, which it asks for, the explorer cannot be imported: {error}"
@@ -61,7 +61,7 @@ def project(package: Package) -> None:
 
 def tried(trial: PackageTrial, django: bool) -> dict[str, Any]:
     from lost_update_lab import explore
-    from lost_update_lab.subject.scenario import Mistake
+    from lost_update_lab.under_test.scenario import Mistake
 
     try:
         with warnings.catch_warnings():

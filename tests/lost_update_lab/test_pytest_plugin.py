@@ -13,7 +13,7 @@ from lost_update_lab.command.main import main
 from lost_update_lab.scenarios.explore import REPLAY
 from lost_update_lab.scenarios.race import NotKept, Race
 from lost_update_lab.scenarios.reports import markdown, write
-from lost_update_lab.subject.scenario import Mistake
+from lost_update_lab.under_test.scenario import Mistake
 from tests.lost_update_lab.scenarios.shop import one_voucher, redeem, redeem_locked
 
 ROOT = Path(lost_update_lab.__file__).parents[1]

@@ -27,7 +27,7 @@ from lost_update_lab.runs.run import Run
 from lost_update_lab.schedule import pending
 from lost_update_lab.schedule.schedule_id import exactly
 from lost_update_lab.search.search import Search
-from lost_update_lab.subject.django_project import DjangoProject
+from lost_update_lab.under_test.django_project import DjangoProject
 from tests.lost_update_lab import bank
 from tests.lost_update_lab.recorded import all_told
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pymysql
 
-from lost_update_lab.subject.mariadb import parameters
+from lost_update_lab.under_test.mariadb import parameters
 
 
 def connect(**options: Any) -> Any:

@@ -19,8 +19,8 @@ from lost_update_lab.gates.cancelled import LET_IT_END
 from lost_update_lab.invariants import unique
 from lost_update_lab.runs.one_owner import OF_ITS_OWN
 from lost_update_lab.scenarios.mutator import LOCK
-from lost_update_lab.subject.mariadb import connect_async
-from lost_update_lab.subject.scenario import Mistake
+from lost_update_lab.under_test.mariadb import connect_async
+from lost_update_lab.under_test.scenario import Mistake
 from tests.lost_update_lab.mariadb import shop
 from tests.lost_update_lab.mariadb.conftest import Trial
 from tests.lost_update_lab.scenarios.test_asyncio_twins import sales, sell

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from lost_update_lab import Mistake
-from lost_update_lab.subject.mariadb import parameters
+from lost_update_lab.under_test.mariadb import parameters
 from tests.lost_update_lab.mariadb import shop
 from tests.lost_update_lab.mariadb.conftest import Trial
 

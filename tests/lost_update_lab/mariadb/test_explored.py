@@ -18,7 +18,7 @@ from lost_update_lab.model.bounds import Fault, Reduction
 from lost_update_lab.search.search import SearchResult
 from lost_update_lab.servers.mariadb import locks
 from lost_update_lab.servers.mariadb.server import MariaDBServer
-from lost_update_lab.subject.scenario import Mistake
+from lost_update_lab.under_test.scenario import Mistake
 from tests.lost_update_lab.mariadb import bank
 from tests.lost_update_lab.mariadb.bank import Bank
 

@@ -11,8 +11,8 @@ import pytest
 from lost_update_lab import worker
 from lost_update_lab.model.errors import IN_A_TRANSACTION, ONE_BY_ONE
 from lost_update_lab.scenarios.result import KEPT
-from lost_update_lab.subject.operations import VIOLATED
-from lost_update_lab.subject.scenario import Mistake
+from lost_update_lab.under_test.operations import VIOLATED
+from lost_update_lab.under_test.scenario import Mistake
 from tests.lost_update_lab.mariadb import shop
 from tests.lost_update_lab.mariadb.conftest import Trial
 from tests.lost_update_lab.scenarios.test_one_command import both, one_got_it

@@ -16,8 +16,8 @@ import pytest
 from lost_update_lab import explore, worker
 from lost_update_lab.embedded.mariadb import MariaDB
 from lost_update_lab.invariants import balance_conserved, never_below, unique
-from lost_update_lab.subject.mariadb import parameters
-from lost_update_lab.subject.scenario import Mistake
+from lost_update_lab.under_test.mariadb import parameters
+from lost_update_lab.under_test.scenario import Mistake
 from tests.lost_update_lab.mariadb import shop
 from tests.lost_update_lab.mariadb.conftest import Trial
 from tests.test_house import ROOT

@@ -11,7 +11,7 @@ import pytest
 
 from lost_update_lab.command.main import main
 from lost_update_lab.embedded import mariadb
-from lost_update_lab.subject.mariadb import parameters
+from lost_update_lab.under_test.mariadb import parameters
 from tests.lost_update_lab.mariadb import locks
 
 HERE = locks.__name__

@@ -16,8 +16,8 @@ from lost_update_lab import Result, worker
 from lost_update_lab.invariants import balance_conserved, never_below, succeeded, unique
 from lost_update_lab.model.bounds import EPOCH
 from lost_update_lab.scenarios.explore import run
-from lost_update_lab.subject.scenario import Scenario, workers_of
-from lost_update_lab.subject.servers import choose
+from lost_update_lab.under_test.scenario import Scenario, workers_of
+from lost_update_lab.under_test.servers import choose
 from tests.lost_update_lab.scenarios.shop import one_voucher, redeem, redeem_locked, redemptions
 
 Trial = Callable[..., Result]

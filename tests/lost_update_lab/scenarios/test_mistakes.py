@@ -20,7 +20,7 @@ import redis
 from lost_update_lab import Mistake, Result, worker
 from lost_update_lab.runs import hang
 from lost_update_lab.scenarios.result import KEPT
-from lost_update_lab.subject import servers
+from lost_update_lab.under_test import servers
 from tests.lost_update_lab.scenarios.shop import one_voucher, redeem, redeem_locked, redemptions
 
 Trial = Callable[..., Result]
@@ -230,7 +230,7 @@ def test_a_database_called_contest_is_not_touched(trial: Trial) -> None:
 
 
 def test_a_database_shared_by_processes_of_xdist(monkeypatch: pytest.MonkeyPatch) -> None:
-    from lost_update_lab.subject.servers import choose
+    from lost_update_lab.under_test.servers import choose
 
     monkeypatch.setenv("DATABASE_URL", "postgresql://somewhere/test_shop")
     monkeypatch.setenv("PYTEST_XDIST_WORKER", "gw0")

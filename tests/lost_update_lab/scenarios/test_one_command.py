@@ -13,8 +13,8 @@ from lost_update_lab import Result, worker
 from lost_update_lab.model.errors import ONE_BY_ONE
 from lost_update_lab.scenarios.result import KEPT
 from lost_update_lab.servers.compound import Compound
-from lost_update_lab.subject.operations import VIOLATED
-from lost_update_lab.subject.scenario import Mistake
+from lost_update_lab.under_test.operations import VIOLATED
+from lost_update_lab.under_test.scenario import Mistake
 
 Trial = Callable[..., Result]
 SCHEMA = """

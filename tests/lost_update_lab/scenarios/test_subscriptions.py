@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from lost_update_lab import Result, worker
-from lost_update_lab.subject.operations import VIOLATED
+from lost_update_lab.under_test.operations import VIOLATED
 
 Trial = Callable[..., Result]
 

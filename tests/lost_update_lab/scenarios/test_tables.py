@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from lost_update_lab import Result
-from lost_update_lab.subject.scenario import Mistake
+from lost_update_lab.under_test.scenario import Mistake
 from tests.lost_update_lab.scenarios.shop import one_voucher
 
 Trial = Callable[..., Result]

@@ -13,7 +13,7 @@ from psycopg import IsolationLevel
 from lost_update_lab import Result, worker
 from lost_update_lab.scenarios.result import KEPT
 from lost_update_lab.servers.compound import Compound
-from lost_update_lab.subject.operations import VIOLATED
+from lost_update_lab.under_test.operations import VIOLATED
 
 Trial = Callable[..., Result]
 SCHEMA = """

@@ -233,7 +233,7 @@ def project(tmp_path: Path) -> Path:
 def on_mariadb(text: str) -> str:
     """The same project through PyMySQL."""
     text = text.replace(
-        "import psycopg\n", "import pymysql\nfrom lost_update_lab.subject.mariadb import parameters\n"
+        "import psycopg\n", "import pymysql\nfrom lost_update_lab.under_test.mariadb import parameters\n"
     )
     text = text.replace(
         'psycopg.connect(os.environ["DATABASE_URL"])',
@@ -251,7 +251,7 @@ def on_aiomysql(text: str) -> str:
     if "def redeem" not in text:
         text = on_mariadb(text).replace("shop.connect()", "mariadb.connect(os.environ['DATABASE_URL'])")
         text = text.replace(
-            "import shop", "import asyncio, shop\nfrom lost_update_lab.subject import mariadb"
+            "import shop", "import asyncio, shop\nfrom lost_update_lab.under_test import mariadb"
         )
         return re.sub(r"(shop\.re\w+\(.*\))", r"asyncio.run(\1)", text)
     text = on_mariadb(text).replace("pymysql.connect(**parameters", "await (connect_async")

@@ -13,7 +13,7 @@ from typing import Any
 import psycopg
 import redis
 
-from lost_update_lab.subject.scenario import Mistake
+from lost_update_lab.under_test.scenario import Mistake
 
 DATABASE, REDIS, EMBEDDED_MARIADB = "DATABASE_URL", "REDIS_URL", "mariadb"
 #: the user has said that the servers may be emptied

@@ -23,10 +23,10 @@ from lost_update_lab.servers.mariadb.server import MariaDBServer
 from lost_update_lab.servers.redis.server import RedisServer
 from lost_update_lab.snapshot.redis import RedisSnapshot
 from lost_update_lab.snapshot.tables import Tables
-from lost_update_lab.subject import mariadb
-from lost_update_lab.subject.outcome import Outcome, ResultText, canonical
-from lost_update_lab.subject.scenario import Operation, Scenario
-from lost_update_lab.subject.servers import Servers
+from lost_update_lab.under_test import mariadb
+from lost_update_lab.under_test.outcome import Outcome, ResultText, canonical
+from lost_update_lab.under_test.scenario import Operation, Scenario
+from lost_update_lab.under_test.servers import Servers
 
 VIOLATED, REFUSED = "violated", "refused"
 #: how a schedule can break what must hold, gravest first

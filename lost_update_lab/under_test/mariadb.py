@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from lost_update_lab.subject.scenario import Mistake
-from lost_update_lab.subject.servers import Servers, is_embedded, may_be_emptied, may_be_written
+from lost_update_lab.under_test.scenario import Mistake
+from lost_update_lab.under_test.servers import Servers, is_embedded, may_be_emptied, may_be_written
 
 INSTALL = "pip install 'lost-update-lab[mysql]'"
 #: what the explorer asks and does there, beside reading and writing rows

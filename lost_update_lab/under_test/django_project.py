@@ -20,8 +20,8 @@ from psycopg.conninfo import make_conninfo
 
 from lost_update_lab.gates.patch import Patches
 from lost_update_lab.runs.place import anywhere, beside
-from lost_update_lab.subject.scenario import Mistake
-from lost_update_lab.subject.servers import REDIS, Servers, embedded_already
+from lost_update_lab.under_test.scenario import Mistake
+from lost_update_lab.under_test.servers import REDIS, Servers, embedded_already
 
 _ADDRESS = ("dbname", "user", "password", "host", "port")
 
