@@ -1,7 +1,7 @@
 """`python -m loadtest.bench.own_code`: what the way through `explore()` costs, in one run with what it is compared to.
 
     explore() ÷ the engine's own harness      the same case, both with recording and reduction, in turns
-    explore() ÷ frontrun                      the same case; frontrun executes each schedule, the engine composes some
+    explore() ÷ frontrun                      the same case; frontrun executes each schedule, the engine not each
     beside 200 tables with 200,000 rows       the same case, ÷ without these tables, which no schedule touches
     a Django service, 2 workers, 1 crash      examples/django_wallet, seconds
     from an empty environment to a verdict    pip install "lost-update-lab[servers]" of the own wheel, seconds

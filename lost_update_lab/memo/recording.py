@@ -139,8 +139,8 @@ class Recording:
             task.node = self.waits.setdefault((worker.index, task.number, *behind), task.node)
 
     def begin_again(self) -> None:
-        """Forget what cold clients did: a client that connects, or greets its server, does not do so again. A node that
-        no later run passes before the search would keep it."""
+        """Forget the warm-up: a client that connects, or greets its server, does not do so again. A node that no later
+        run passes before the search would keep it."""
         self.roots.clear()
         self.waits.clear()
 

@@ -38,7 +38,7 @@ class Bounds:
     that poll in vain are watched beyond the longest lease before they count as stalled. All three in µs.
     `aside`: in a pause during which nothing ends, neither a wait nor a lease of a server, time moves on to here (µs; 0:
     there is no such pause). A lease may be a time in a row, which only the workers' clocks show.
-    `attempts`: how many attempts a waiter may make when each of them changes something.
+    `tries`: how many tries a waiter may make when each of them changes something.
     `budget`: seconds of real time; None: no limit. `recorded`: what workers are known to do is not computed again by
     their own code (recording.py). `in_memory`: schedules of known steps are not executed (in_memory_run.py)."""
 
@@ -48,7 +48,7 @@ class Bounds:
     jump: int = 60 * SECOND
     patience: int = 60 * SECOND
     aside: int = 0
-    attempts: int = 60
+    tries: int = 60
     kinds: frozenset[Fault] = frozenset(Fault)
     reduction: Reduction = Reduction.FULL
     budget: float | None = None

@@ -47,10 +47,10 @@ class Try:
     sent: tuple[bytes, ...] = ()
     #: another worker was told one of the names
     told: bool = False
-    #: what the previous attempt had sent, without its names; this attempt, which is over, did the same
+    #: what the previous try had sent, without its names; this try, which is over, did the same
     before: tuple[bytes, ...] = ()
     repeats: bool = False
-    #: how many numbers were drawn when this attempt began; and, when this one is over, when the previous one began
+    #: how many numbers were drawn when this try began; and, when this one is over, when the previous one began
     begin: Chance = field(default_factory=Chance)
     back: Chance = field(default_factory=Chance)
 

@@ -32,7 +32,7 @@ class MemoisedServer(Plain):
         return twin
 
     def begin(self, known: int = -1) -> None:
-        raise AssertionError("a composed run is copied, and not begun again")
+        raise AssertionError("an in-memory run is copied, and not begun again")
 
     def touched(self) -> None:
         """The server holds something else now."""

@@ -42,7 +42,7 @@ class ThreadHistory:
     #: told something else; how many of those followed a change of what everyone could see
     sent: list[str] = field(default_factory=list)
     last_sent: list[str] = field(default_factory=list)
-    attempts: int = 0
+    tries: int = 0
     changes: int = 0
     seen: bytes = b""
     #: when it looked at its monotonic clock; such times only matter relative to now
@@ -81,13 +81,13 @@ class ThreadHistory:
         return bool(self.last) and tuple(self.round) == (self.last or ())[: len(self.round)]
 
     def goes_on_as_before(self, command: str) -> bool:
-        """Did the round before have this command at this place? Attempts have only the names in common."""
+        """Did the round before have this command at this place? Tries have only the names in common."""
         before = self.last_sent[len(self.sent)] if len(self.sent) < len(self.last_sent) else ""
-        return before == command or (self.attempts > 0 and _name(before) == _name(command))
+        return before == command or (self.tries > 0 and _name(before) == _name(command))
 
-    def attempt(self, seen: bytes) -> None:
-        """One more attempt. `seen`: what everyone can see after it."""
-        self.changes = self.changes + (seen != self.seen) if self.attempts else 0
+    def tries_once_more(self, seen: bytes) -> None:
+        """One more try. `seen`: what everyone can see after it."""
+        self.changes = self.changes + (seen != self.seen) if self.tries else 0
         self.seen = seen
 
     def close(self, now: int, collapse: bool, forgets: bool = False) -> bool:
@@ -109,7 +109,7 @@ class ThreadHistory:
             self.base = digest(self.base, *done)
             self.last_from = self.round_from
             self.folded |= collapse and self._fold()
-        self.attempts = self.attempts + 1 if self.tries_again and not same else 0
+        self.tries = self.tries + 1 if self.tries_again and not same else 0
         self.sent, self.last_sent = [], self.sent
         self.round_from = len(self.looks)
         self.last = done

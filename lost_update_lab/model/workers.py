@@ -193,7 +193,7 @@ class WorkerProcess:
     offset: int = 0
     #: how many random numbers it has drawn, and what it has made of them since it last waited
     chance: Chance = field(default_factory=Chance)
-    attempt: Try = field(default_factory=Try)
+    trying: Try = field(default_factory=Try)
     result: Any = None
     error: BaseException | None = None
     #: connections seen at the gates, by server, with the thread that uses them

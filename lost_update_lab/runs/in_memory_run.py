@@ -89,7 +89,7 @@ class InMemoryRun(World):
 
 def _worker(worker: WorkerProcess, tasks: dict[object, Task]) -> WorkerProcess:
     twin = _shallow(worker)
-    twin.attempt, twin.chance = _shallow(worker.attempt), worker.chance.copy()
+    twin.trying, twin.chance = _shallow(worker.trying), worker.chance.copy()
     twin.tasks = [_task(task, twin, tasks) for task in worker.tasks]
     twin.sessions = {
         name: {session: tasks[task] for session, task in used.items()}

@@ -11,7 +11,7 @@ from lost_update_lab.model.workers import State, Task, WorkerProcess
 from lost_update_lab.schedule import faults, virtual_clock
 from lost_update_lab.schedule.world import World
 
-#: from so many attempts in a row on a pause need not end after each of them
+#: from so many tries in a row on a pause need not end after each of them
 FEW_ATTEMPTS = 4
 
 
@@ -105,15 +105,15 @@ def may_resume(world: World, worker: WorkerProcess, nothing_else: bool) -> bool:
     It is offered once at each time: a worker that goes on then may act before, between and after what the others do
     at that time.
 
-    Others may do nothing but attempts that each change something: a ticket, a count of tries that only grows. Then each
-    attempt is news, and yet one is like the other: a pause may end after each of the first ones, after the 8th, the
+    Others may do nothing but tries that each change something: a ticket, a count of tries that only grows. Then each
+    try is news, and yet one is like the other: a pause may end after each of the first ones, after the 8th, the
     16th, … and as soon as anybody does something else."""
     if not worker.paused or not worker.tasks or worker.crashed:
         return False
     if not world.full:
         return True
     up_to_something = any(map(_is_up_to_something, virtual_clock.ready(world)))
-    if not (up_to_something or nothing_else) and _between_attempts(world):
+    if not (up_to_something or nothing_else) and _between_tries(world):
         return virtual_clock.only_polls(world)
     moved = up_to_something or virtual_clock.is_over(world, worker)
     mark = world.shared(), world.now if moved else _offered_at(worker)
@@ -121,10 +121,10 @@ def may_resume(world: World, worker: WorkerProcess, nothing_else: bool) -> bool:
     return news or nothing_else or virtual_clock.only_polls(world)
 
 
-def _between_attempts(world: World) -> bool:
-    """Has nobody done anything for a while but repeat its attempt, and is none of their round numbers reached?"""
+def _between_tries(world: World) -> bool:
+    """Has nobody done anything for a while but repeat its try, and is none of their round numbers reached?"""
     mains = [each.main for each in world.workers if each.main.alive and not each.paused]
-    made = [main.history.attempts for main in mains]
+    made = [main.history.tries for main in mains]
     return bool(made) and min(made) >= FEW_ATTEMPTS and all(count & (count - 1) for count in made)
 
 
@@ -134,5 +134,5 @@ def _offered_at(worker: WorkerProcess) -> int:
 
 def _is_up_to_something(task: Task) -> bool:
     """Does it stand before anything else than what it did in vain in its last round?"""
-    polls = task.vain_since is not None or task.history.attempts > 0
+    polls = task.vain_since is not None or task.history.tries > 0
     return not (polls and task.op and task.history.goes_on_as_before(task.op.text))

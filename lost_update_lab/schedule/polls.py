@@ -32,7 +32,7 @@ def close(world: World, task: Task, seconds: float | None) -> None:
     watched = virtual_clock.watched_well(world, task)
     collapse = beyond or watched
     if task.history.tries_again:
-        task.history.attempt(world.shared())
+        task.history.tries_once_more(world.shared())
     same = task.history.close(world.now, collapse, virtual_clock.known_by_its_turn(world, task))
     again = same or task.history.folded
     if world.recording:
@@ -42,8 +42,8 @@ def close(world: World, task: Task, seconds: float | None) -> None:
     if not same:
         task.vain_since, task.dozed = None, False
         if (
-            not task.beside and not task.history.attempts
-        ):  # endless renewals are no progress for the main thread
+            not task.beside and not task.history.tries
+        ):  # renewals without end are no progress for the main thread
             world.progress_at = world.now
     elif task.vain_since is None and world.full and seconds is not None:  # without a time-out it is no poll
         task.vain_since = world.now

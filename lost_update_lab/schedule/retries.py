@@ -1,4 +1,4 @@
-"""Attempts: a waiter that tries again, after a try that left nothing behind, draws the same random numbers again.
+"""Tries: a waiter that tries again, after a try that left nothing behind, draws the same random numbers again.
 
 A lock that makes a new token for each try (Redlock) never does the same twice. So each order of its tries would be a
 moment of its own, without end. But a token is only a name. When a try is over, no server holds its name, and no other
@@ -24,57 +24,57 @@ from lost_update_lab.schedule.world import World
 
 def draw(task: Task, drawn: Drawn) -> None:
     task.worker.chance.draws += 1
-    task.worker.attempt.drawn += (drawn,)
+    task.worker.trying.drawn += (drawn,)
 
 
 def send(task: Task, identity: bytes) -> None:
-    task.worker.attempt.sent += (identity,)
+    task.worker.trying.sent += (identity,)
 
 
 def hear(world: World, task: Task, what: object) -> None:
     """The task is told this. Does it contain another worker's name?"""
     for worker in world.workers:
-        attempt = worker.attempt
-        if worker is not task.worker and attempt.drawn and not attempt.told:
+        trying = worker.trying
+        if worker is not task.worker and trying.drawn and not trying.told:
             said = what if isinstance(what, bytes) else repr(what).encode()
-            attempt.told = _names(attempt, (said,))
+            trying.told = _names(trying, (said,))
 
 
 def close(task: Task) -> None:
-    """The thread is about to wait, so its attempt is over."""
+    """The thread is about to wait, so its try is over."""
     if not task.main:
         return
-    worker, attempt = task.worker, task.worker.attempt
-    sent = tuple(_without(attempt.drawn, command) for command in attempt.sent)
-    attempt.repeats = bool(sent) and sent == attempt.before
-    attempt.before, attempt.sent = sent, ()
-    attempt.back, attempt.begin = attempt.begin, worker.chance.copy()
+    worker, trying = task.worker, task.worker.trying
+    sent = tuple(_without(trying.drawn, command) for command in trying.sent)
+    trying.repeats = bool(sent) and sent == trying.before
+    trying.before, trying.sent = sent, ()
+    trying.back, trying.begin = trying.begin, worker.chance.copy()
 
 
 def again(world: World, task: Task) -> bool:
-    """The wait is over. Returns whether the next attempt may draw the numbers that this one drew; if so, it will."""
-    worker, attempt = task.worker, task.worker.attempt
+    """The wait is over. Returns whether the next try may draw the numbers that this one drew; if so, it will."""
+    worker, trying = task.worker, task.worker.trying
     if not task.main:
         return False
     found = (
         world.full
-        and bool(attempt.drawn)
-        and attempt.repeats
-        and not attempt.told
+        and bool(trying.drawn)
+        and trying.repeats
+        and not trying.told
         and not any(other.alive for other in worker.tasks[1:])
         and not any(world.servers[name].holds(list(of)) for name, of in worker.sessions.items())
-        and not _names(attempt, (server.traces() for server in world.servers.values()))
+        and not _names(trying, (server.traces() for server in world.servers.values()))
     )
     if found:
-        worker.chance = attempt.back.copy()
-        attempt.begin = attempt.back
-    attempt.drawn, attempt.told, attempt.repeats = (), False, False
+        worker.chance = trying.back.copy()
+        trying.begin = trying.back
+    trying.drawn, trying.told, trying.repeats = (), False, False
     return found
 
 
-def _names(attempt: Try, texts: Iterable[bytes]) -> bool:
+def _names(trying: Try, texts: Iterable[bytes]) -> bool:
     """Do the texts contain any of its names?"""
-    return any(form in text for text in texts for drawn in attempt.drawn for form in drawn)
+    return any(form in text for text in texts for drawn in trying.drawn for form in drawn)
 
 
 def _without(drawn: tuple[Drawn, ...], command: bytes) -> bytes:

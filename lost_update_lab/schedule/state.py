@@ -102,7 +102,7 @@ def shape(world: World) -> bytes:
 def _worker(world: World, worker: WorkerProcess, time: Any, now: int | None) -> tuple[Any, ...]:
     tasks = [_task(world, task, time, now) for task in worker.tasks]
     offered = worker.offered and (worker.offered[0], worker.offered[1] == world.now)
-    told = worker.attempt.told
+    told = worker.trying.told
     order = b"" if worker.finished else worker.order
     changed = bool(world.counted) and worker.changed and not worker.finished
     outcome = _outcome(world, worker)

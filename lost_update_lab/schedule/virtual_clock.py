@@ -279,13 +279,13 @@ def is_outside(worker: WorkerProcess) -> bool:
 
 def only_polls(world: World) -> bool:
     """Have all workers polled, or waited for ever, for longer than any lease and the patience? Or have they made so
-    many attempts, each of which changed something, that they may go on for ever?"""
+    many tries, each of which changed something, that they may go on for ever?"""
     mains = [task for w in world.workers if not w.paused for task in w.line if task.alive]
     if world.full and not all(_tries(main) for main in mains):  # the referee notes no polls in vain
         return False
     tried = max((main.history.changes for main in mains), default=0)
     waited = world.now - world.progress_at
-    enough = tried >= world.bounds.attempts and waited > world.longest  # until then a lease may free them
+    enough = tried >= world.bounds.tries and waited > world.longest  # until then a lease may free them
     if waited <= world.patience + world.longest and not enough:
         return False
     for task in world.tasks:
@@ -295,5 +295,5 @@ def only_polls(world: World) -> bool:
 
 def _tries(main: Task) -> bool:
     """Does it do nothing but repeat what it did in vain? Not if it sleeps or stands before something new."""
-    endless = main.until is None and main.state in (State.BLOCKED, State.WAIT)
-    return endless or main.vain_since is not None or main.history.attempts > 0
+    for_ever = main.until is None and main.state in (State.BLOCKED, State.WAIT)
+    return for_ever or main.vain_since is not None or main.history.tries > 0

@@ -193,7 +193,7 @@ class World:
         """Something has happened that was no poll in vain."""
         self.progress_at = self.now
         for task in self.tasks:
-            task.history.attempts = task.history.changes = 0
+            task.history.tries = task.history.changes = 0
 
     def record(self, worker: str, task: str, kind: str, command: str, reply: str) -> None:
         """Write down a step for the people who read the schedule."""

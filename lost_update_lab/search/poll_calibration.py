@@ -77,7 +77,7 @@ class _Stopped:
     def __init__(self, index: int, steps: int) -> None:
         self.index, self.steps = index, steps
         self.stands = False
-        #: each attempt of the others differed from the last (with a new token): there are no polls to sleep through
+        #: each try of the others differed from the last (with a new token): there are no polls to sleep through
         self.differ = False
 
     def choose(self, run: World, transitions: Sequence[Transition]) -> int:
@@ -96,6 +96,6 @@ class _Stopped:
         others = [i for i, o in enumerate(transitions) if o.kind in kinds and i not in own]
         if not others or virtual_clock.only_polls(run):
             run.stuck = True
-            self.differ = all(each.main.history.attempts > 0 for each in run.workers if each is not worker)
+            self.differ = all(each.main.history.tries > 0 for each in run.workers if each is not worker)
             return 0
         return others[0]

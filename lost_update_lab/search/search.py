@@ -45,8 +45,8 @@ class Search(Choosing):
     def __init__(self, harness: Harness, unclaimed: frozenset[Fault] = frozenset()) -> None:
         self.harness, self.bounds = harness, harness.bounds
         self.result = SearchResult(harness.bounds, harness.system.words)
-        self.unclaimed, leaving = unclaimed, UntilDecided(unclaimed, self.result)
-        super().__init__(harness.bounds.reduction == "full", FaultOrder(leaving))
+        self.unclaimed, until_decided = unclaimed, UntilDecided(unclaimed, self.result)
+        super().__init__(harness.bounds.reduction == "full", FaultOrder(until_decided))
         #: what was known of the waiters before the search, which is what a replay knows of them
         self.calibrated: dict[bytes, int] = {}
         self.news: int | None = None  # the number of a worker that will be told something new
@@ -166,14 +166,14 @@ class Search(Choosing):
     def _run(self) -> World:
         """What the next schedule comes to: computed in memory, or executed. Some are both."""
         self.news = self.path[-1].leads_to_news() if self.path else None
-        composed = self._in_memory()
-        if composed and (self.result.schedules % LOOK_EVERY or composed.warming_up):
+        in_memory = self._in_memory()
+        if in_memory and (self.result.schedules % LOOK_EVERY or in_memory.warming_up):
             self.result.in_memory += 1
-            return composed
+            return in_memory
         length = len(self.path)
         run = self._executed()
-        if composed and (length, _end_of(composed)) != (len(self.path), _end_of(run)):
-            raise NotTheSame("composed of known steps, a schedule came to something else than executed")
+        if in_memory and (length, _end_of(in_memory)) != (len(self.path), _end_of(run)):
+            raise NotTheSame("in memory, a schedule of known steps came to something else than executed")
         return run
 
     def _in_memory(self) -> InMemoryRun | None:

@@ -90,12 +90,12 @@ def told(result: SearchResult) -> tuple[Any, ...]:
         (bank.locked_by(mended), frozenset({Fault.RENEWAL_DIES})),
     ],
 )
-def test_composed_or_executed_the_search_is_the_same(explore: Explore, deposit: Any, kinds: Any) -> None:
+def test_in_memory_or_executed_the_search_is_the_same(explore: Explore, deposit: Any, kinds: Any) -> None:
     bounds = {"faults": 1, "kinds": kinds, "patience": SECOND}
-    composed, executed = explore(deposit, **bounds), explore(deposit, **bounds, in_memory=False)
-    assert told(composed) == told(executed)
-    assert composed.exhausted, composed.cause
-    assert executed.in_memory == 0 < composed.in_memory
+    in_memory, executed = explore(deposit, **bounds), explore(deposit, **bounds, in_memory=False)
+    assert told(in_memory) == told(executed)
+    assert in_memory.exhausted, in_memory.cause
+    assert executed.in_memory == 0 < in_memory.in_memory
 
 
 @pytest.mark.deep
@@ -112,7 +112,7 @@ def test_each_in_memory_schedule_reaches_the_same_state_when_executed(
 
 
 def noticed(explore: Explore, deposit: Any, monkeypatch: pytest.MonkeyPatch, **bounds: Any) -> str:
-    """Each composed schedule is executed as well. → why the search ended"""
+    """Each schedule in memory is executed as well. → why the search ended"""
     monkeypatch.setattr(search, "LOOK_EVERY", 1)
     result = explore(deposit, faults=1, patience=SECOND, **bounds)
     assert not result.exhausted

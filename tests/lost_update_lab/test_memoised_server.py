@@ -97,9 +97,12 @@ def in_another_database(own: bank.Bank) -> Any:
 @pytest.mark.parametrize("lock", [in_a_table, in_another_database])
 def test_what_no_look_shows_is_executed(explore: Explore, own_table: None, lock: Any) -> None:
     deposit = bank.locked_by(lock)
-    composed, executed = explore(deposit, patience=SECOND), explore(deposit, patience=SECOND, in_memory=False)
-    assert told(composed) == told(executed)
-    assert composed.exhausted, composed.cause
+    in_memory, executed = (
+        explore(deposit, patience=SECOND),
+        explore(deposit, patience=SECOND, in_memory=False),
+    )
+    assert told(in_memory) == told(executed)
+    assert in_memory.exhausted, in_memory.cause
 
 
 @pytest.mark.parametrize(("deposit", "closed"), [(bank.locked_by(in_a_table), True), (bank.no_lock, False)])

@@ -125,13 +125,13 @@ def told(result: SearchResult) -> tuple[Any, ...]:
         (several_channels, frozenset({Fault.LOST_REPLY})),
     ],
 )
-def test_composed_or_executed_the_search_is_the_same(explore: Explore, deposit: Any, kinds: Any) -> None:
+def test_in_memory_or_executed_the_search_is_the_same(explore: Explore, deposit: Any, kinds: Any) -> None:
     bounds = {"faults": 1, "kinds": kinds, "patience": SECOND}
-    composed = explore(deposit, **bounds)
+    in_memory = explore(deposit, **bounds)
     executed = explore(deposit, **bounds, recorded=False)
-    assert told(composed) == told(executed)
-    assert composed.exhausted, composed.cause
-    assert composed.in_memory > composed.schedules / 3
+    assert told(in_memory) == told(executed)
+    assert in_memory.exhausted, in_memory.cause
+    assert in_memory.in_memory > in_memory.schedules / 3
     assert executed.in_memory == 0
 
 
@@ -150,7 +150,7 @@ def test_a_message_that_is_unread_is_a_part_of_the_state(
 
 
 def noticed(explore: Explore, lock: Any, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Each composed schedule is executed as well. → why the search ended"""
+    """Each schedule in memory is executed as well. → why the search ended"""
     monkeypatch.setattr(search, "LOOK_EVERY", 1)
     result = explore(bank.locked_by(lock), patience=SECOND)
     assert not result.exhausted

@@ -49,7 +49,7 @@ def test_so_is_a_loss_without_a_fault(explore: Callable[..., SearchResult]) -> N
 
 
 @pytest.mark.usefixtures("short")
-def test_without_a_scout_neither_is(
+def test_without_the_search_of_single_deviations_neither_is(
     explore: Callable[..., SearchResult], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(search, "single_deviations", lambda *_: iter(()))
@@ -62,9 +62,9 @@ def test_what_it_finds_is_a_schedule_like_any_other(harness: Callable[..., Harne
     searched = Search(on)
     result = searched.explore()
     assert result.exhausted
-    scouted = [found for found, _ in single_deviations(on, searched.calibrated)]
-    assert {(found.word, found.faults) for found in scouted} <= result.found.keys()
-    for found in scouted:
+    deviating = [found for found, _ in single_deviations(on, searched.calibrated)]
+    assert {(found.word, found.faults) for found in deviating} <= result.found.keys()
+    for found in deviating:
         assert play(on, searched.calibrated, exactly(found.choices))[0].same_as(found)
 
 
