@@ -134,11 +134,11 @@ def _closed(*tries: tuple[bytes, bytes]) -> Try:
     worker = WorkerProcess("A", 0)
     worker.tasks.append(task := Task("A", worker, main=True))
     for drawn, sent in tries:
-        worker.attempt.drawn = ()
+        worker.trying.drawn = ()
         retries.draw(task, forms(drawn))
         retries.send(task, sent)
         retries.close(task)
-    return worker.attempt
+    return worker.trying
 
 
 def test_tries_are_the_same_if_their_names_are_left_out() -> None:

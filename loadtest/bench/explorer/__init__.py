@@ -19,7 +19,7 @@ from loadtest.bench.explorer import peer as explorer_peer
 from loadtest.bench.explorer.cases import CASES, SearchCase
 from loadtest.bench.explorer.cores import LARGE_CASES
 from loadtest.bench.explorer.rounds import ANY, ONE, Urls, in_turns
-from loadtest.bench.explorer.search import FULL, REAL, harness_for, rates
+from loadtest.bench.explorer.search import FULL, REAL, harness_for, rates, word_of
 from loadtest.bench.locks.pinning import pinned
 from loadtest.bench.measured import Measured, Row, failed
 from loadtest.servers import Postgres, Valkey
@@ -90,15 +90,14 @@ def ours(case: SearchCase, database: str, redis_url: str) -> Iterator[Row]:
             search = Search(harness)
             found = search.explore()
             again = _replayed(harness, search)
-        word = "kept" if found.exhausted and found.worst == UNBROKEN else found.worst
-        unknown = word == UNBROKEN
+        word = word_of(found.worst, found.exhausted)
         yield {
             "strategy": name,
             "case": case.name,
             **rates(found.schedules, found.steps, found.seconds),
             "played": found.played,
-            "verdict": "inconclusive" if unknown else word,
-            "right": None if unknown else word == case.right,
+            "verdict": word,
+            "right": None if word == "inconclusive" else word == case.right,
             "replayed": again,
             "cause": found.cause,
         }

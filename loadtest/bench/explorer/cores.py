@@ -11,10 +11,9 @@ from typing import Any
 import psycopg
 
 from loadtest.bench.explorer.cases import CASES
-from loadtest.bench.explorer.search import PLAYED, REAL, harness_for, plain_per_s, rates
+from loadtest.bench.explorer.search import PLAYED, REAL, harness_for, plain_per_s, rates, word_of
 from loadtest.bench.measured import Row, failed
 from loadtest.servers import Postgres, Valkey
-from lost_update_lab.model.system import UNBROKEN
 from lost_update_lab.search.search import Search
 
 #: every schedule by real code, and from the recording
@@ -55,16 +54,9 @@ def measure(name: str, case: str, postgres: Postgres, budget: float) -> Row:
     )
     measured = rates(schedules, steps, max(each["seconds"] for each in answers))
     measured["of_plain"] = measured["schedules_per_s"] / sum(each["plain_per_s"] for each in answers)
-    word = " or ".join(sorted(set(map(_word, answers))))
+    word = " or ".join(sorted({word_of(str(each["worst"]), each["exhausted"]) for each in answers}))
     about = {"played": played, "verdict": word, "right": word == CASES[case].right, "replayed": ""}
     return {**row, **measured, **about, "cause": answers[0]["cause"]}
-
-
-def _word(answer: dict[str, Any]) -> str:
-    """Return what a process found. A search that was cut short has not shown that all is well."""
-    if answer["worst"] != UNBROKEN:
-        return str(answer["worst"])
-    return "kept" if answer["exhausted"] else "inconclusive"
 
 
 def _database(postgres: Postgres, name: str) -> str:

@@ -13,7 +13,7 @@ from loadtest.bench.explorer.system import CONTENTS, CaseSystem
 from loadtest.bench.measured import Row
 from lost_update_lab.harness import Harness
 from lost_update_lab.model.bounds import SECOND, Bounds, Reduction
-from lost_update_lab.model.system import Ending
+from lost_update_lab.model.system import UNBROKEN, Ending
 from lost_update_lab.schedule.schedule_id import exactly
 from lost_update_lab.servers.postgres.server import PostgresServer
 from lost_update_lab.servers.redis.server import RedisServer
@@ -37,6 +37,13 @@ def rates(schedules: int, steps: int | None, seconds: float) -> Row:
         "schedules_per_s": round(schedules / seconds, 1),
         "steps_per_s": None if steps is None else round(steps / seconds, 1),
     }
+
+
+def word_of(worst: str, exhausted: bool) -> str:
+    """What a search found. One that was cut short has not shown that all is well."""
+    if worst != UNBROKEN:
+        return worst
+    return "kept" if exhausted else "inconclusive"
 
 
 def plain_per_s(case: SearchCase, database: str, redis_url: str) -> float:
