@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from lost_update_lab.telling.markdown import wrapped
 from museum.data import ROOT
 from museum.replay import named
 from museum.table import chance, needs, speed, within
@@ -36,6 +37,19 @@ def between(text: str, marks: str, written: Iterable[str]) -> str:
     head, _, rest = text.partition(begin)
     _, _, tail = rest.partition(end)
     return "\n".join([f"{head}{begin}", "", *written, f"{end}{tail}"])
+
+
+def paragraphs(text: str) -> Iterator[str]:
+    """Each in short lines, and with an empty line after it. Code stays as it is."""
+    for paragraph in text.split("\n\n"):
+        yield from [paragraph.rstrip()] if paragraph.startswith("    ") else wrapped(paragraph)
+        yield ""
+
+
+def steps(moves: Iterable[dict[str, Any]]) -> Iterator[str]:
+    for number, told in enumerate(order(moves), 1):
+        yield from wrapped(f"{number}. {told}")
+    yield ""
 
 
 def lines(data: dict[str, Any]) -> Iterator[str]:
@@ -71,20 +85,19 @@ def _link(result: dict[str, Any]) -> str:
 def _case(result: dict[str, Any]) -> Iterator[str]:
     yield f"### {result['case']}"
     yield ""
-    yield result["text"]
-    yield ""
-    yield (
+    yield from paragraphs(result["text"])
+    yield from paragraphs(
         f"Source: {linked(result['source'])}. The code: [{result['file']}](../{result['file']}). "
         f"Its cure: [{result['cure']}](cures.md#{_anchor(result['cure'])})."
     )
-    yield ""
     for place, form in enumerate(result["broken"], 1):
-        yield f"**{form['form']}**: {form['verdict']}. {_sentence(form['sentence'])} The smallest order:"
-        yield ""
-        yield from (f"{number}. {told}" for number, told in enumerate(order(form["moves"]), 1))
-        yield ""
-        yield f"Again: `python -m museum --replay {named(result['case'], place, form['id'])}`"
-        yield ""
+        yield from paragraphs(
+            f"**{form['form']}**: {form['verdict']}. {_sentence(form['sentence'])} The smallest order:"
+        )
+        yield from steps(form["moves"])
+        yield from paragraphs(
+            f"Again: `python -m museum --replay {named(result['case'], place, form['id'])}`"
+        )
         if form["default"] == "kept":
             yield "The default invariant does not find it: each outcome is that of some serial order."
             yield ""

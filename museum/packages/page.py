@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from museum.page import FILE, between, linked, order
+from museum.page import FILE, between, linked, paragraphs, steps
 
 MARKS = "packages"
 
@@ -44,20 +44,19 @@ def word(verdict: str) -> str:
 def _package(result: dict[str, Any]) -> Iterator[str]:
     yield f"### {result['package']}"
     yield ""
-    yield result["text"]
-    yield ""
-    yield f"The calls: [{result['file']}](../{result['file']}). Other versions: {linked(result['others'])}."
-    yield ""
+    yield from paragraphs(result["text"])
+    yield from paragraphs(
+        f"The calls: [{result['file']}](../{result['file']}). Other versions: {linked(result['others'])}."
+    )
     told: set[str] = set()
     for each in result["trials"]:
         if each["verdict"] == "not decided" and each["cause"] not in told:
             told.add(each["cause"])
             cause = re.sub(r"(\w+)\.py\b", r"`\1`", each["cause"])  # no file of ours
-            yield f"**{each['trial']}**: not decided: {cause}."
-            yield ""
+            yield from paragraphs(f"**{each['trial']}**: not decided: {cause}.")
         if each.get("moves") and each["sentence"] not in told:
             told.add(each["sentence"])
-            yield f"**{each['trial']}**: {each['verdict']}: {each['sentence']}. The smallest order:"
-            yield ""
-            yield from (f"{number}. {step}" for number, step in enumerate(order(each["moves"]), 1))
-            yield ""
+            yield from paragraphs(
+                f"**{each['trial']}**: {each['verdict']}: {each['sentence']}. The smallest order:"
+            )
+            yield from steps(each["moves"])

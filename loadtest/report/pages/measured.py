@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ledger.addresses import BASE_DIR
+from lost_update_lab.telling.markdown import in_short_lines
 
 FOLDER = BASE_DIR / "docs" / "data"
 NOT_MEASURED = "not measured"
@@ -69,7 +70,7 @@ def provenance(runs: Runs, what: str) -> str:
 
 
 def placed(page: str, begin: str, end: str, made: str) -> str:
-    """Return `page` with `made` between its two marks."""
+    """Return `page` with `made`, in short lines, between its two marks."""
     before, _, rest = page.partition(begin)
     _, _, after = rest.partition(end)
-    return f"{before}{begin}\n{made}{end}{after}"
+    return f"{before}{begin}\n{in_short_lines(made)}{end}{after}"

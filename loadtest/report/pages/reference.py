@@ -18,6 +18,7 @@ from loadtest.report.pages import fault_matrix, measured
 from loadtest.workloads import WORKLOADS
 from locks import LOCKS
 from locks.hazards import Hazard
+from lost_update_lab.telling.markdown import in_short_lines
 
 ROOT = BASE_DIR
 PATH = ROOT / "docs" / "reference.md"
@@ -72,7 +73,7 @@ def page() -> str:
         "| hazard | what happens |\n| --- | --- |\n"
         + "".join(f"| `{hazard}` | {about(hazard)} |\n" for hazard in Hazard),
     ]
-    return "\n".join(parts)
+    return in_short_lines("\n".join(parts))
 
 
 def table(entries: dict[str, type[Any]]) -> str:
