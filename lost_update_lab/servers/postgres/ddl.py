@@ -27,12 +27,13 @@ CREATE OR REPLACE FUNCTION explorer.refuse() RETURNS event_trigger SECURITY DEFI
 DECLARE makes bool;
 BEGIN
     IF tg_event = 'sql_drop' THEN
-        SELECT bool_or(original AND NOT is_temporary AND object_identity !~ '^explorer') INTO makes
+        SELECT bool_or(original AND NOT is_temporary) INTO makes
         FROM pg_catalog.pg_event_trigger_dropped_objects();
     ELSE
-        SELECT bool_or(coalesce(schema_name, object_identity, '') !~ '^(pg_temp|explorer)') INTO makes
+        SELECT bool_or(schema_name IS DISTINCT FROM 'pg_temp') INTO makes
         FROM pg_catalog.pg_event_trigger_ddl_commands();
     END IF;
+    makes := makes AND pg_catalog.pg_backend_pid() <> {pid};
     IF makes AND EXISTS (SELECT FROM pg_catalog.pg_stat_get_activity({pid}) WHERE backend_start = '{since}') THEN
         PERFORM pg_catalog.nextval('explorer.refused');
         RAISE EXCEPTION '{sentence}';
