@@ -169,6 +169,11 @@ def give_results(cursor: Any, results: list[Any], returning: bool) -> None:
         cursor.pgresult, cursor._rowcount = None, sum(each.command_tuples or 0 for each in results)
 
 
+def belongs_to(connection: Any, pool: Any) -> None:
+    """As psycopg_pool notes it: Django gives a connection back to the pool that it names. None: to no pool."""
+    connection._pool = pool
+
+
 def give_back(connection: Any, pgconn: Any) -> None:
     """Give the connection its session back, after it was shown a closed one."""
     connection.pgconn, connection._closed = pgconn, False

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 from weakref import ref
@@ -16,6 +16,7 @@ from weakref import ref
 import psycopg
 import redis
 
+from lost_update_lab.adapters import psycopg as driver
 from lost_update_lab.gates import clocks
 from lost_update_lab.gates.patch import Patches
 from lost_update_lab.runs.place import anywhere, beside
@@ -115,6 +116,7 @@ class _Connections:
             connection = self.pool.connection_class.connect(conninfo, **keywords)
             if configure := getattr(self.pool, "_configure", None):
                 configure(connection)
+        driver.belongs_to(connection, self)
         return connection
 
     def put(self, connection: Any) -> None:
@@ -126,23 +128,39 @@ class _Connections:
             connection.rollback()
         self.free.append(connection)
 
+    #: what Django calls, also when the gates are gone
+    putconn = put
+
     def close(self) -> None:
         for connection in self.free:
+            driver.belongs_to(connection, None)
             connection.close()
 
 
 def _psycopg_pools(patches: Patches, twins: Twins) -> None:
     import psycopg_pool
 
-    pool_of: Any = psycopg_pool.ConnectionPool
+    def twin_of(pool: Any) -> Any:
+        """None: no worker asks."""
+        if not _made_now(pool):
+            return twins.of(pool, lambda: _Connections(pool))
+        pool.explorer_twin = getattr(pool, "explorer_twin", None) or _Connections(pool)
+        return pool.explorer_twin
+
+    _lend(patches, psycopg_pool.ConnectionPool, twin_of)
+    _open(patches, psycopg_pool.ConnectionPool, twin_of)
+
+
+def _lend(patches: Patches, pool_of: Any, twin_of: Callable[[Any], Any]) -> None:
+    """A worker borrows from the twin."""
     getconn, putconn, connection = pool_of.getconn, pool_of.putconn, pool_of.connection
 
     def get(pool: Any, timeout: float | None = None) -> Any:
-        twin = twins.of(pool, lambda: _Connections(pool))
+        twin = twin_of(pool)
         return getconn(pool, timeout) if twin is None else twin.get()
 
     def put(pool: Any, conn: Any) -> None:
-        twin = twins.of(pool, lambda: _Connections(pool))
+        twin = twin_of(pool)
         putconn(pool, conn) if twin is None else twin.put(conn)
 
     @contextmanager
@@ -163,6 +181,33 @@ def _psycopg_pools(patches: Patches, twins: Twins) -> None:
     patches.method(pool_of, "connection", borrowed)
 
 
+def _open(patches: Patches, pool_of: Any, twin_of: Callable[[Any], Any]) -> None:
+    """In a worker a pool begins no threads: its twin connects when it is asked for a connection."""
+    begin, closed = pool_of.__init__, pool_of.close
+
+    def made(pool: Any, *args: Any, **keywords: Any) -> None:
+        pool.explorer_made = _maker()
+        begin(pool, *args, **keywords)
+
+    def beside_its_threads(plain: Any) -> Any:
+        def done(pool: Any, *args: Any, **keywords: Any) -> None:
+            if anywhere() is None:
+                plain(pool, *args, **keywords)
+
+        return done
+
+    def close(pool: Any, *args: Any, **keywords: Any) -> None:
+        if (twin := twin_of(pool)) is None:
+            closed(pool, *args, **keywords)
+        else:
+            twin.close()
+
+    patches.method(pool_of, "__init__", made)
+    for name in ("open", "_open", "wait"):
+        patches.method(pool_of, name, beside_its_threads(getattr(pool_of, name)))
+    patches.method(pool_of, "close", close)
+
+
 @contextmanager
 def _as_psycopg(connection: Any) -> Iterator[None]:
     """`with connection:` without its close: commit, or roll back what raised."""
@@ -173,6 +218,12 @@ def _as_psycopg(connection: Any) -> Iterator[None]:
             connection.rollback()
         raise
     connection.commit()
+
+
+def _maker() -> Any:
+    """The schedule and the worker in which something is made. None: in none."""
+    place = anywhere()
+    return place and (ref(place.run), place.task.worker.index)
 
 
 def _made_now(pool: Any) -> bool:
@@ -193,8 +244,7 @@ def _sqlalchemy_pools(patches: Patches, twins: Twins) -> None:
 
     def made(pool: Any, *args: Any, **keywords: Any) -> None:
         begin(pool, *args, **keywords)
-        place = anywhere()
-        pool.explorer_made = place and (ref(place.run), place.task.worker.index)
+        pool.explorer_made = _maker()
 
     def connect_own(pool: Any) -> Any:
         twin = None if _made_now(pool) else twins.of(pool, pool.recreate)

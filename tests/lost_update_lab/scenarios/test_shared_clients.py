@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import psycopg
+import psycopg_pool
 import pytest
 import redis
 from sqlalchemy import create_engine, text
@@ -77,3 +78,39 @@ def test_a_connection_that_no_lock_guards(trial: Trial, scenario_urls: tuple[str
 
     with pytest.raises(Mistake, match="one connection to postgres is used by two workers"):
         trial([operation, operation], setup=one_voucher)
+
+
+def by_a_pool_of_its_own(query: str) -> int:
+    """Made in the operation, as a script does, with threads that fill it."""
+    with psycopg_pool.ConnectionPool(os.environ["DATABASE_URL"], min_size=2, max_size=2) as pool:
+        pool.wait()
+        with pool.connection() as sql:
+            row = sql.execute(query, ["XMAS"]).fetchone()
+            assert row
+            sql.execute("UPDATE voucher SET uses = %s", [row[0] - 1])
+        with pool.connection() as sql, pool.connection() as other:
+            return len(sql.execute("SELECT 1").fetchall() + other.execute("SELECT 1").fetchall())
+
+
+@pytest.mark.parametrize(("query", "verdict"), [(READ, "violated"), (READ + " FOR UPDATE", "kept")])
+def test_a_pool_of_an_operation(trial: Trial, query: str, verdict: str) -> None:
+    result = trial([(by_a_pool_of_its_own, query)] * 2, setup=one_voucher, crashes=1)
+    assert (result.verdict, result.exhausted) == (verdict, True), str(result)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize(("operation", "verdict"), [(count, "violated"), (count_at_once, "kept")])
+def test_a_blocking_pool_of_one_connection(
+    trial: Trial, scenario_urls: tuple[str, str], shared: bool, operation: Any, verdict: str
+) -> None:
+    def make() -> Any:
+        return redis.BlockingConnectionPool.from_url(scenario_urls[1], max_connections=1, timeout=5)
+
+    kept = make()
+
+    def operate() -> None:
+        operation(redis.Redis(connection_pool=kept if shared else make()))
+
+    result = trial([operate, operate], crashes=1)
+    assert (result.verdict, result.exhausted) == (verdict, True), str(result)
+    kept.disconnect()
