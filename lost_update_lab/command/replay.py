@@ -12,6 +12,8 @@ import tempfile
 import textwrap
 from collections.abc import Mapping
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 from lost_update_lab.command.explore import bounds_of, explored, found
 from lost_update_lab.command.trust import PREFIX, bank, trusted
@@ -97,13 +99,26 @@ def _written(of: str) -> tuple[list[str], str]:
     module, _, function = name.partition(":")
     thing = found(name)
     if name == of:
-        lines = [f"from {module} import *  # noqa: F403  (what the scenario uses)", "", ""]
-        return lines, _source(inspect.getsource(thing), function)
+        source = _source(inspect.getsource(thing), function)
+        return [*_imports(module, source, thing.__globals__), "", ""], source
     lines = [
         f"from {bank.__module__} import {bank.__name__}",
         f"from {module} import {function.partition('.')[0]}",
     ]
     return [*lines, "", ""], ON_TRIAL.format(title=function.replace(".", "_"), lock=function)
+
+
+def _imports(module: str, source: str, known: Mapping[str, Any]) -> list[str]:
+    """Of what the scenario uses: modules as themselves, everything else from its own module."""
+    (function,) = ast.parse(source).body
+    loaded = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
+    used = sorted(name for name in loaded if name in known)
+    modules = {name: known[name].__name__ for name in used if isinstance(known[name], ModuleType)}
+    named = [name for name in used if name not in modules]
+    lines = [
+        f"import {full}" if name == full else f"import {full} as {name}" for name, full in modules.items()
+    ]
+    return [*lines, *([f"from {module} import {', '.join(named)}"] if named else [])]
 
 
 def _source(text: str, function: str) -> str:

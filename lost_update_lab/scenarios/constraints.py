@@ -1,4 +1,7 @@
-"""The constraints of tables, each with how it is dropped and how it is added again: primary keys are not among them."""
+"""The constraints of tables, each with how it is dropped and how it is added again.
+
+A primary key takes the foreign keys that refer to it along. On MariaDB, where it is the table itself, it is left alone.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +17,16 @@ from psycopg import sql
 from lost_update_lab.snapshot.catalogue import Table
 
 _POSTGRES = """
-SELECT conrelid::regclass::text, conname, pg_get_constraintdef(oid), true FROM pg_constraint
-WHERE conrelid = ANY(%(tables)s) AND contype IN ('u', 'c', 'x')
-UNION ALL SELECT indrelid::regclass::text, indexrelid::regclass::text, pg_get_indexdef(indexrelid), false
+SELECT conrelid::regclass::text, conname, pg_get_constraintdef(oid), true, conindid, contype = 'p' FROM pg_constraint
+WHERE conrelid = ANY(%(tables)s) AND contype IN ('p', 'u', 'c', 'x')
+UNION ALL SELECT indrelid::regclass::text, indexrelid::regclass::text, pg_get_indexdef(indexrelid), false, NULL, false
 FROM pg_index i WHERE indrelid = ANY(%(tables)s) AND indisunique AND NOT indisprimary
 AND NOT EXISTS (SELECT FROM pg_constraint WHERE conindid = i.indexrelid)
 ORDER BY 1, 2
+"""
+_REFERRING = """
+SELECT conindid, conrelid::regclass::text, conname, pg_get_constraintdef(oid) FROM pg_constraint
+WHERE confrelid = ANY(%(tables)s) AND contype = 'f' AND conparentid = 0
 """
 #: lines of MariaDB's SHOW CREATE TABLE
 _UNIQUE = re.compile(r"UNIQUE KEY `(?P<name>[^`]+)`.*", re.IGNORECASE)
@@ -29,11 +36,12 @@ _OF_COLUMN = re.compile(r"(?P<column>`(?P<name>[^`]+)` .*?) CHECK \(.*", re.IGNO
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """`drop` and `add` are statements."""
+    """`drop` and `add` are statements. `key_of`: the table, if it is a primary key."""
 
     title: str
     drop: str
     add: str
+    key_of: str = ""
 
     @contextmanager
     def dropped(self, run: Callable[[str], object], restore: Callable[[], None]) -> Iterator[None]:
@@ -48,14 +56,23 @@ class Constraint:
 
 def of_postgres(session: psycopg.Connection[Any], tables: Iterable[Table]) -> Iterator[Constraint]:
     """Also the unique indexes."""
-    found = session.execute(_POSTGRES, {"tables": [each.oid for each in tables]}).fetchall()
-    for table, name, definition, named in found:
-        quoted = sql.Identifier(name).as_string()
+    of = {"tables": [each.oid for each in tables]}
+    found, referring = session.execute(_POSTGRES, of).fetchall(), session.execute(_REFERRING, of).fetchall()
+    for table, name, definition, named, index, is_key in found:
         if named:
-            drop, add = f"DROP CONSTRAINT {quoted}", f"ADD CONSTRAINT {quoted} {definition}"
-            yield Constraint(f"{table}: {name}", f"ALTER TABLE {table} {drop}", f"ALTER TABLE {table} {add}")
+            every = [
+                (table, name, definition),
+                *(each[1:] for each in referring if index and each[0] == index),
+            ]
+            added = "; ".join(_altered(at, f"ADD CONSTRAINT {{}} {made}", each) for at, each, made in every)
+            drop = _altered(table, "DROP CONSTRAINT {} CASCADE", name)
+            yield Constraint(f"{table}: {name}", drop, added, table if is_key else "")
         else:
             yield Constraint(f"{table}: {definition}", f"DROP INDEX {name}", definition)
+
+
+def _altered(table: str, how: str, name: str) -> str:
+    return f"ALTER TABLE {table} {how.replace('{}', sql.Identifier(name).as_string(), 1)}"
 
 
 def of_mariadb(

@@ -18,7 +18,7 @@ from lost_update_lab.model.errors import Broken
 from lost_update_lab.runs.place import here
 from lost_update_lab.scenarios.exploration import Opened
 from lost_update_lab.scenarios.judging import Judge
-from lost_update_lab.scenarios.protection import ISOLATION, without, without_level
+from lost_update_lab.scenarios.protection import ISOLATION, taken_if_free, without, without_level
 from lost_update_lab.scenarios.serial import SerialOrders
 from lost_update_lab.search.search import Search
 from lost_update_lab.under_test.operations import BREACHES, VIOLATED
@@ -93,14 +93,9 @@ class Unlocked:
         return query if not taken else plain.encode() if isinstance(query, bytes) else plain
 
     def _redis(self, words: Any) -> Any:
-        name = str(words[0]).upper() if words else ""
-        if name == "SETNX":
-            self.taken.add("SETNX")
-            return ("SET", *words[1:])
-        if name == "SET" and any(str(word).upper() in ("NX", "B'NX'") for word in words[3:]):
-            self.taken.add("SET NX")
-            return [word for word in words if str(word).upper() not in ("NX", "B'NX'")]
-        return words
+        plain, what = taken_if_free(words)
+        self.taken.update(filter(None, [what]))
+        return plain
 
 
 class UntilBroken(Search):

@@ -6,6 +6,7 @@ Locks, transactions, isolation levels, ORDER BY and changes in place (`F()`) are
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from lost_update_lab.model.errors import Broken
@@ -24,14 +25,22 @@ def mutations(opened: Opened) -> Iterator[Tried]:
     """Each mutation that is possible for these operations, and its result."""
     mutator = Mutator()
     with opened.harness([mutator.install]) as (harness, system):
-        SerialOrders(harness, system).all()
+        commands = {step.command for each in SerialOrders(harness, system).all() for step in each.steps}
         touched = [table for table in opened.database.tables if table.title in opened.touched]
     for mutation in mutator.seen:
         yield _tried(opened, mutation)
     with opened.of.constraints(opened.addresses, touched) as (run, constraints):
         for each in constraints:
+            if each.key_of and not any(_inserts(each.key_of, command) for command in commands):
+                continue  # rows that are only changed need no key
             with each.dropped(run, opened.database.restore):
                 yield _tried(opened, Mutation(CONSTRAINT, "", each.title))
+
+
+def _inserts(table: str, command: str) -> bool:
+    """Does its text put rows there?"""
+    name = re.escape(table.rpartition(".")[2].strip('"'))
+    return bool(re.search(rf"\b(INSERT|MERGE)\b.*\b{name}\b", command, re.IGNORECASE | re.DOTALL))
 
 
 def _tried(opened: Opened, mutation: Mutation) -> Tried:

@@ -17,7 +17,7 @@ from lost_update_lab.adapters import psycopg as driver
 from lost_update_lab.gates.patch import Patches
 from lost_update_lab.runs.place import here
 from lost_update_lab.scenarios import protection
-from lost_update_lab.scenarios.protection import ASK_NOTHING, releases, without, without_level
+from lost_update_lab.scenarios.protection import ASK_NOTHING, releases, taken_if_free, without, without_level
 from lost_update_lab.scenarios.result import Mutation
 from lost_update_lab.telling.lines import own_line
 from lost_update_lab.telling.narrative import shortened
@@ -89,16 +89,20 @@ class Mutator:
         patches.method(connection_of, driver.BEGIN, begun)
 
     def _redis(self, patches: Patches, connection_of: Any) -> None:
-        send = connection_of.send_command
+        send, pack_all = connection_of.send_command, connection_of.pack_commands
+
+        def changed(words: Any) -> Any:
+            plain, what = taken_if_free(words)
+            return plain if what and self.applies() and self._is(LOCK, what) else words
 
         def sent(connection: Any, *words: Any, **keywords: Any) -> Any:
-            if self.applies() and words and str(words[0]).upper() == "SET":
-                rest = [word for word in words if str(word).upper() not in ("NX", "B'NX'")]
-                if len(rest) < len(words) and self._is(LOCK, "SET … NX"):
-                    return send(connection, *rest, **keywords)
-            return send(connection, *words, **keywords)
+            return send(connection, *changed(words), **keywords)
+
+        def all_packed(connection: Any, commands: Any) -> Any:
+            return pack_all(connection, [changed(words) for words in commands])
 
         patches.method(connection_of, "send_command", sent)
+        patches.method(connection_of, "pack_commands", all_packed)
 
     def _pymysql(self, patches: Patches) -> None:
         """PyMySQL has no BEGIN of its own: without autocommit, the first command opens the transaction."""

@@ -4,6 +4,8 @@ isolation level. Each can be taken out of the text, and nothing else of it chang
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from typing import Any
 
 #: brackets with at most three of them inside each other
 _BRACKETS = r"(\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\))"
@@ -54,6 +56,19 @@ def without(text: str, on_mariadb: bool = False) -> tuple[str, tuple[str, ...]]:
         text, times = pattern.subn(instead, text)
         taken += [name] * bool(times)
     return text, tuple(taken)
+
+
+def taken_if_free(words: Sequence[Any]) -> tuple[Sequence[Any], str]:
+    """A Redis command that sets a key only if it is free: what sets it anyway, and the name of what was taken out. The
+    same and "": it is none."""
+    name = str(words[0]).upper() if words else ""
+    if name in ("SETNX", "B'SETNX'"):
+        return ("SET", *words[1:]), "SETNX"
+    if name in ("SET", "B'SET'") and (
+        rest := [w for w in words if str(w).upper() not in ("NX", "B'NX'")]
+    ) != [*words]:
+        return rest, "SET NX"
+    return words, ""
 
 
 def releases(text: str) -> bool:

@@ -122,10 +122,16 @@ def test_bad_usage(arguments: list[str], told: str, capsys: pytest.CaptureFixtur
 
 def test_a_schedule_as_a_test() -> None:
     made = as_test(f"{HERE}:voucher_locked", "v/3a")
-    assert made.splitlines()[0].startswith(f"from {HERE} import *")
+    assert made.splitlines()[0] == f"from {HERE} import Race, one_voucher, redeem_locked"
     assert "def test_voucher_locked_in_the_order_3a(race" in made
     assert "race.replay('v/3a', crashes=1)" in made
     assert "race.replay('v/3a')" in as_test(f"{HERE}:voucher", "v/3a")
+    compile(as_test(f"{HERE}:voucher_by_modules", "v/3a"), "pasted", "exec")
+    assert as_test(f"{HERE}:voucher_by_modules", "v/3a").splitlines()[:3] == [
+        "import concurrent.futures as futures",
+        "import time",
+        f"from {HERE} import Race, _customer, one_voucher, redeem",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from lost_update_lab import Result
+from lost_update_lab import Result, worker
 from lost_update_lab.scenarios import mutator, protection
 from lost_update_lab.scenarios.mutations import CONSTRAINT
 from lost_update_lab.scenarios.mutator import ATOMIC, IN_PLACE, LATER, LEVEL, LOCK, ORDER
@@ -69,6 +69,54 @@ def test_a_constraint_that_is_needed_and_is_there_again_afterwards(trial: Callab
     assert [(each.mutation.what, each.word != SURVIVES) for each in result.mutations] == [
         ("request: request_key_key", True)
     ]
+
+
+BOOKED = """
+CREATE TABLE seat (number int PRIMARY KEY);
+CREATE TABLE guest (name text, seat int REFERENCES seat);
+"""
+
+
+def seats() -> None:
+    with psycopg.connect(os.environ["DATABASE_URL"]) as connection:
+        connection.execute(BOOKED)
+
+
+def book(name: str, sql: Any) -> bool:
+    try:
+        with sql.transaction():
+            sql.execute("INSERT INTO seat VALUES (7)")
+            sql.execute("INSERT INTO guest VALUES (%s, 7)", [name])
+    except psycopg.errors.UniqueViolation:
+        return False
+    return True
+
+
+def test_a_primary_key_that_is_needed_and_is_there_again_afterwards(trial: Callable[..., Result]) -> None:
+    """With the foreign key that refers to it."""
+    for _ in range(2):
+        result = trial([(book, "Ann"), (book, "Bob")], setup=seats, mutate=True)
+        found = {each.mutation.what: each.word for each in result.mutations if not each.mutation.line}
+        assert found == {"seat: seat_pkey": "violated"}
+
+
+def set_if_free(redis: Any, how: str) -> bool:
+    if how == "SETNX":
+        taken = redis.execute_command("SETNX", "lock", 1)
+    elif how == "in a pipeline":
+        taken = redis.pipeline(transaction=False).set("lock", 1, nx=True).execute()[0]
+    else:
+        taken = redis.set("lock", 1, nx=True)
+    if taken:
+        redis.incr("entered")
+    return bool(taken)
+
+
+@pytest.mark.parametrize("how", ["SETNX", "in a pipeline", "SET NX"])
+def test_a_key_that_is_set_if_it_is_free(trial: Callable[..., Result], how: str) -> None:
+    workers = [worker(name, set_if_free, how=how) for name in ("Ann", "Bob")]
+    result = trial(workers, mutate=True)
+    assert [(each.mutation.kind, each.word) for each in result.mutations] == [(LOCK, "violated")]
 
 
 def seat(sql: Any) -> bool:
