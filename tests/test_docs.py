@@ -147,3 +147,33 @@ def test_a_long_line_is_seen() -> None:
     assert long_lines(f"| {long} |") == []
     assert long_lines(f"<!-- it: begin -->\n{long}\n<!-- it: end -->") == [long]
     assert long_lines(f"```text\n{long}\n```\n{long}") == [long]
+
+
+#: what each shortcut of docs/soundness.md says
+PARTS = ["Assumes", "Fails if wrong", "Without it"]
+
+
+def unfounded(text: str) -> list[str]:
+    """The shortcuts that do not say what they assume, which test guards that, and what a search costs without them."""
+    found = []
+    for entry in re.split(r"^- ", text, flags=re.MULTILINE)[1:]:
+        parts = dict(re.findall(r"^  - ([\w ]+): (.+?)(?=^  - |^\S|\Z)", entry, re.MULTILINE | re.DOTALL))
+        tests = re.findall(r"`([\w/]*test_\w+\.py)`", parts.get("Fails if wrong", ""))
+        there = tests and all((ROOT / "tests" / "lost_update_lab" / test).is_file() for test in tests)
+        if entry.startswith("**") and not (list(parts) == PARTS and there):
+            found.append(entry.partition("\n")[0])
+    return found
+
+
+def test_each_shortcut_has_a_test_and_a_figure() -> None:
+    page = (ROOT / "docs" / "soundness.md").read_text()
+    shortcuts = page.partition("\n## ")[2]  # before it stand the checks behind all of them
+    assert shortcuts.count("\n- **") > 30
+    assert unfounded(shortcuts) == []
+
+
+def test_a_shortcut_without_a_figure_is_seen() -> None:
+    entry = "- **One.**\n  - Assumes: that.\n  - Fails if wrong: `test_search.py`.\n  - Without it: 2 → 3.\n"
+    assert unfounded(entry) == []
+    assert unfounded(entry.replace("  - Without it: 2 → 3.\n", "")) == ["**One.**"]
+    assert unfounded(entry.replace("test_search", "test_nowhere")) == ["**One.**"]

@@ -47,7 +47,6 @@ class ThreadHistory:
     seen: bytes = b""
     #: when it looked at its monotonic clock; such times only matter relative to now
     looks: list[int] = field(default_factory=list)
-    last_from: int = 0
     round_from: int = 0
     #: what its open transactions have met, by session. It decides what they hold and will write, but only for as long
     #: as they are open
@@ -91,24 +90,20 @@ class ThreadHistory:
         self.seen = seen
 
     def close(self, now: int, collapse: bool, forgets: bool = False) -> bool:
-        """End a round. Returns whether it was the same as the one before. If so, and with `collapse`, only the later
-        one counts. The same holds for several rounds that come again in the same order; and, if the thread `forgets`,
-        for all rounds since it last did the same."""
+        """End a round. Returns whether it was the same as the one before. With `collapse`, of rounds that come again in
+        the same order, of a single one too, only the later ones count; and, if the thread `forgets`, of all rounds
+        since it last did the same."""
         done, kind, self.folded = tuple(self.round), digest(*self.kind), False
         self.turns += 1
         if kind not in self.kinds:
             self.kinds = self.kinds | {kind}
             self.begin_watch(now)
         same = bool(done) and done == self.last
-        if same and collapse:
-            del self.looks[self.last_from : self.round_from]
-        else:
-            if forgets:
-                self._forget(kind)
-            self.rounds.append(Round(digest(*done), self.base, self.round_from, kind))
-            self.base = digest(self.base, *done)
-            self.last_from = self.round_from
-            self.folded |= collapse and self._fold()
+        if forgets and not (same and collapse):
+            self._forget(kind)
+        self.rounds.append(Round(digest(*done), self.base, self.round_from, kind))
+        self.base = digest(self.base, *done)
+        self.folded |= collapse and self._fold()
         self.tries = self.tries + 1 if self.tries_again and not same else 0
         self.sent, self.last_sent = [], self.sent
         self.round_from = len(self.looks)
@@ -130,11 +125,11 @@ class ThreadHistory:
                 return
 
     def _fold(self) -> bool:
-        """Did the last rounds only repeat the ones before them?"""
+        """Did the last rounds only repeat the ones before them? One of two that are the same is left."""
         rounds = self.rounds
         del rounds[: -2 * LONGEST_CYCLE]
         marks = [each.mark for each in rounds]
-        for length in range(2, len(rounds) // 2 + 1):
+        for length in range(1, len(rounds) // 2 + 1):
             if marks[-1] == marks[-1 - length] and marks[-length:] == marks[-2 * length : -length]:
                 earlier, later = rounds[-2 * length : -length], rounds[-length:]
                 gone = later[0].looks - earlier[0].looks
@@ -142,7 +137,6 @@ class ThreadHistory:
                 self.base = later[0].base
                 both = zip(earlier, later, strict=True)
                 rounds[-2 * length :] = [one._replace(looks=other.looks - gone) for one, other in both]
-                self.last_from = rounds[-1].looks
                 return True
         return False
 

@@ -29,7 +29,7 @@ def transitions(world: World) -> list[Transition]:
     ends_pause = any(worker.paused for worker in world.workers) and virtual_clock.only_polls(world)
     local = [task for task in steppers if task.op and task.op.local and task not in given_up]
     if world.full and not ends_pause and local:
-        return [Transition(Kind.STEP, local[0].name)]
+        return [Transition(Kind.STEP, local[0].name), *cancels]
     found = [*(Transition(Kind.STEP, task.name) for task in steppers), *cancels]
     until = virtual_clock.next_timer(world)
     if until is not None:
