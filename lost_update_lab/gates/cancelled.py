@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from lost_update_lab.gates.stand import Stand
 from lost_update_lab.model.commands import HEARS
 from lost_update_lab.model.errors import Broken
-from lost_update_lab.model.workers import State, Task, halt
+from lost_update_lab.model.workers import Task, halt
 from lost_update_lab.runs.run import Run
 from lost_update_lab.schedule import pending
 from lost_update_lab.telling.narrative import shortened
@@ -59,7 +59,7 @@ def _goes_on(run: Run, task: Task, stand: Stand) -> None:
     stand.steps.close()
     if task in run.waiting_line:
         run.waiting_line.remove(task)
-    task.state, task.until, task.key = State.RUN, None, None
+    task.goes_on()
     task.canceling = task.canceled = False
 
 

@@ -122,8 +122,9 @@ class Task:
     #: its client has given up its command, and the server may learn of it before the command ends; it has
     canceling: bool = False
     canceled: bool = False
-    #: its client has just begun a transaction for this command. It was that BEGIN that the server cancelled
-    begun: bool = False
+    #: its client has just begun a transaction for this command; and it was that BEGIN that the server cancelled
+    has_begun: bool = False
+    cancels_begin: bool = False
     #: its client is gone: what was sent takes effect, and nobody hears more. It is no thread, or that of a worker that
     #: has crashed
     unheard: bool = False
@@ -144,6 +145,42 @@ class Task:
     guesses: int = 0
     #: the connections that it uses, by server. A connection's name is the thread that uses it, and its place here
     uses: dict[str, list[Any]] = field(default_factory=dict)
+
+    # -- what happens to it: what changes together, changes here ------------------------------------------------
+
+    def stands_before(self, op: Op) -> None:
+        self.op, self.state, self.fresh = op, State.READY, True
+
+    def waits_for(self, key: object, op: Op) -> None:
+        """It waits in its own process until `key` comes."""
+        self.op, self.key, self.notified, self.state, self.fresh = op, key, False, State.WAIT, True
+
+    def sent(self, session: Any, expire: Callable[[Any, Task], None]) -> None:
+        """Its command waits in a server. `expire`: ends that wait when its time is over."""
+        self.session, self.expire = session, expire
+
+    def is_blocked(self) -> None:
+        self.state, self.waited = State.BLOCKED, True
+
+    def goes_on(self) -> None:
+        """Its wait is over."""
+        self.state, self.until, self.key = State.RUN, None, None
+
+    def acts_from(self, due: int) -> None:
+        """It is due at this time, and others may have noticed."""
+        self.due, self.shown = due, True
+
+    def is_canceled(self, begin: bool = False) -> None:
+        """The server learns that its client has given up its command; or the BEGIN before that."""
+        self.canceling, self.canceled, self.cancels_begin = False, True, begin
+
+    def is_answered(self) -> None:
+        self.canceling = self.canceled = self.has_begun = self.cancels_begin = False
+
+    def is_not_in_vain(self) -> None:
+        self.vain_since, self.dozed = None, False
+
+    # -- what it is ---------------------------------------------------------------------------------------------
 
     @property
     def alive(self) -> bool:

@@ -99,7 +99,7 @@ def _cancel(world: World, task: Task, transition: Transition) -> Task | None:
     if task.state is not State.READY:
         virtual_clock.cancel(world, task)
         return None
-    task.canceling, task.canceled, task.begun = False, True, bool(transition.number)
+    task.is_canceled(begin=bool(transition.number))
     return _step(world, task, transition)
 
 

@@ -51,7 +51,7 @@ def _cancels(tasks: Sequence[Task]) -> Iterator[Transition]:
     """The server learns what was given up: the command, or the BEGIN that its client has sent before it."""
     for task in tasks:
         yield Transition(Kind.CANCEL, task.name)
-        if task.begun and task.state is State.READY:
+        if task.has_begun and task.state is State.READY:
             yield Transition(Kind.CANCEL, task.name, 1)
 
 

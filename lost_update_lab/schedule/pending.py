@@ -35,7 +35,7 @@ def standing(world: World, task: Task, op: Op) -> Standing:
 def stand(world: World, task: Task, op: Op) -> None:
     if world.ending:
         halt(task)
-    task.op, task.state, task.fresh = op, State.READY, True
+    task.stands_before(op)
 
 
 def waiting(world: World, task: Task, key: object, seconds: float | None, text: str) -> Standing:
@@ -48,8 +48,7 @@ def waiting(world: World, task: Task, key: object, seconds: float | None, text: 
 def wait(world: World, task: Task, key: object, seconds: float | None, text: str) -> None:
     if world.ending:
         halt(task)
-    task.op = Op("", text, text.encode())
-    task.key, task.notified, task.state, task.fresh = key, False, State.WAIT, True
+    task.waits_for(key, Op("", text, text.encode()))
     polls.close(world, task, seconds)
 
 
@@ -68,7 +67,7 @@ def blocked(world: World, task: Task, seconds: float | None = None, in_vain: boo
 
 
 def block(world: World, task: Task, seconds: float | None = None, in_vain: bool = False) -> None:
-    task.state, task.waited = State.BLOCKED, True
+    task.is_blocked()
     if in_vain:
         polls.close(world, task, seconds)
     else:
@@ -92,7 +91,7 @@ def hear(world: World, task: Task, what: Hashable) -> None:
 def tell(world: World, task: Task, op: Op, reply: str) -> None:
     """Write down a command and its reply for the people who read the schedule."""
     task.history.sent.append(op.text)
-    task.canceling = task.canceled = task.begun = False
+    task.is_answered()
     retries.send(task, op.identity)
     if op.alone:  # what it has read it had read before it waited
         reply = (reply or BY_ITSELF) + WAITED * task.waited
@@ -104,7 +103,7 @@ def give_up(world: World, task: Task) -> None:
     """Its client gives up the command that is under way. The server may learn of it before the command ends."""
     task.canceling, task.fresh = True, True
     if task.state is not State.READY:
-        task.due, task.shown = world.now, True
+        task.acts_from(world.now)
     world.progress()
 
 

@@ -40,10 +40,9 @@ def close(world: World, task: Task, seconds: float | None) -> None:
     world.collapsed |= again and collapse
     world.beyond |= again and beyond
     if not same:
-        task.vain_since, task.dozed = None, False
-        if (
-            not task.beside and not task.history.tries
-        ):  # renewals without end are no progress for the main thread
+        task.is_not_in_vain()
+        # renewals without end are no progress for the main thread
+        if not task.beside and not task.history.tries:
             world.progress_at = world.now
     elif task.vain_since is None and world.full and seconds is not None:  # without a time-out it is no poll
         task.vain_since = world.now

@@ -222,7 +222,7 @@ def abort(world: World, task: Task) -> None:
 
 def cancel(world: World, task: Task) -> None:
     """The server learns that this command, which waits, was given up."""
-    task.canceling, task.canceled = False, True
+    task.is_canceled()
     if task.state is State.BLOCKED:
         assert task.op is not None
         world.servers[task.op.server].stop(task)
@@ -265,7 +265,8 @@ def meets_news(world: World, task: Task) -> None:
     """It has polled in vain until now, and what it may see next is new."""
     world.progress()
     watch(world, task)
-    task.vain_since, task.dozed, task.refused_by = None, False, ()
+    task.is_not_in_vain()
+    task.refused_by = ()
 
 
 def is_outside(worker: WorkerProcess) -> bool:

@@ -179,7 +179,8 @@ class World:
     def wake(self, task: Task, due: int) -> None:
         if task in self.waiting_line:
             self.waiting_line.remove(task)
-        task.state, task.until, task.key, task.due, task.shown = State.RUN, None, None, due, True
+        task.goes_on()
+        task.acts_from(due)
 
     def notify(self, key: object, count: int | None = None) -> list[Task]:
         """Wake the first `count` tasks that wait for `key` (None: all). Returns them."""

@@ -97,7 +97,7 @@ class MariadbCommand:
         answer = server.answer(who, op)
         if isinstance(answer, Wait):
             task.history.meets(who, server.contents())
-            task.session, task.expire = who, too_late
+            task.sent(who, too_late)
             pending.block(world, task, answer.seconds, answer.in_vain)
             return
         if lasts(op.text) and not answer.status.cut:
@@ -180,7 +180,7 @@ def _answered(world: World, task: Task, connection: Any, op: Op) -> Standing:
             )
         wait = session.patience.wait(kind, op.text, session.usual)
         server.waits(connection, op, wait)
-        task.session, task.expire = connection, too_late
+        task.sent(connection, too_late)
         task.history.meets(session.who, server.contents())
         yield from pending.blocked(world, task, wait.seconds, wait.in_vain)
         task.history.meets(session.who, server.contents())

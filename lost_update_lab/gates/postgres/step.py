@@ -134,7 +134,7 @@ def begin(world: World, task: Task, connection: Any, op: Op, gen: Any) -> Standi
     canceling = task.canceling and op.alone
     pending.tell(world, task, op, "")
     pending.hear(world, task, b"")
-    task.canceling, task.begun = canceling, not op.alone
+    task.canceling, task.has_begun = canceling, not op.alone
 
 
 def execute(
@@ -208,7 +208,7 @@ def _before(world: World, task: Task, server: PostgresServer, connection: Any, o
 def _given_up(world: World, task: Task, server: PostgresServer, connection: Any, op: Op, gen: Any) -> Any:
     """The server learns that the command was given up when it has just begun: it did nothing, and its transaction has
     failed. So may COMMIT."""
-    if task.begun:
+    if task.cancels_begin:
         gen.close()
         connection.pgconn.exec_(b"ROLLBACK")
         found = driver.FAILED
@@ -314,11 +314,10 @@ def _drive(
             elif task.victim or task.late or task.canceled or not server.is_blocked(connection):
                 patience = 2 * (patience or NEWS_WITHIN_MS)  # a busy machine: it will come
             else:
-                task.session = connection
+                seconds, limit = lifted.left(world.now - sent)
+                task.sent(connection, partial(_too_late, server=server, limit=limit))
                 noting.waits(world, connection, op, lifted)
                 task.history.meets(connection.explorer_who, server.contents())
-                seconds, limit = lifted.left(world.now - sent)
-                task.expire = partial(_too_late, server=server, limit=limit)
                 yield from pending.blocked(world, task, seconds, in_vain=seconds is not None)
                 task.history.meets(connection.explorer_who, server.contents())
                 noting.goes_on(world, connection, op)

@@ -68,7 +68,7 @@ class Message:
         has_come, over, task.late = server.unread(who), task.late, ""
         if not (has_come or over or (self.looks and self.seconds == 0)):
             task.op = waiting_for(task, self.server)
-            task.session, task.expire = who, _is_over
+            task.sent(who, _is_over)
             pending.block(world, task, self.seconds, in_vain=self.seconds is not None)
         elif self.looks:
             has_looked(world, task, has_come)

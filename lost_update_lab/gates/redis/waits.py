@@ -45,8 +45,7 @@ def until_readable(
     polls = seconds is not None
     while not readable(connection) and not over:
         task.op = waiting_for(task, gated.server.name)
-        task.session = connection
-        task.expire = expire
+        task.sent(connection, expire)
         yield from pending.blocked(world, task, seconds, polls)
         polls = False
 
