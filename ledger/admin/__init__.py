@@ -1,5 +1,5 @@
 """The admin: books, accounts and entries to read, imports to start. Nothing here changes a balance by hand."""
 
-from ledger.admin import books, imports, lock_records, users
+from ledger.admin import book_pages, imports, lock_records, users
 
-__all__ = ["books", "imports", "lock_records", "users"]
+__all__ = ["book_pages", "imports", "lock_records", "users"]

@@ -15,7 +15,7 @@ from django.urls import URLPattern, path
 from django.views.decorators.http import require_POST
 from unfold.paginator import InfinitePaginator
 
-from ledger.admin.books import SHOWN, title_of
+from ledger.admin.book_pages import SHOWN, title_of
 from ledger.admin.import_form import ImportForm
 from ledger.admin.readonly import ReadOnlyAdmin, amount, took
 from ledger.imports.operations import books_with_imports

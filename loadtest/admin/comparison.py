@@ -12,7 +12,7 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 from django.views.decorators.http import require_POST
 
-from ledger.admin.books import title_of
+from ledger.admin.book_pages import title_of
 from ledger.admin.import_form import ImportForm
 from ledger.imports.progress import progress
 from ledger.imports.upload import Upload

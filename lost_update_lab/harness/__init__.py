@@ -170,15 +170,18 @@ class Harness:
                     run.endings = [ending_of(worker) for worker in workers]
                     self._end(run)
         finally:
-            self.runs += 1
-            every = COLLECT_OFTEN if any(worker.order for worker in workers) else COLLECT_EVERY
-            if self.runs % every == 0 or run.warming_up:
-                garbage.collect(keep=self.keeps)
+            self._has_run(run)
         if run.error:
             raise run.error
         if run.bypassed:
             raise Broken(run.bypassed, ITS_OWN_THREADS)
         return run
+
+    def _has_run(self, run: Run) -> None:
+        self.runs += 1
+        every = COLLECT_OFTEN if any(worker.order for worker in run.workers) else COLLECT_EVERY
+        if self.runs % every == 0 or run.warming_up:
+            garbage.collect(keep=self.keeps)
 
     def settled(self) -> None:
         """After the last run of a search. Raises Broken if that has left behind what no restore undoes."""

@@ -307,9 +307,7 @@ def _drive(
                 socket, (select.POLLIN if wants & 1 else 0) | (select.POLLOUT if wants & 2 else 0)
             )
             if events := poller.poll(patience):
-                flags = events[0][1]
-                ready = (1 if flags & ~select.POLLOUT else 0) | (2 if flags & select.POLLOUT else 0)
-                wants = gen.send(ready)
+                wants = gen.send(_ready(events[0][1]))
                 patience = patience and NEWS_WITHIN_MS
             elif task.victim or task.late or task.canceled or not server.is_blocked(connection):
                 patience = 2 * (patience or NEWS_WITHIN_MS)  # a busy machine: it will come
@@ -323,6 +321,11 @@ def _drive(
                 noting.goes_on(world, connection, op)
     except StopIteration as done:
         return done.value
+
+
+def _ready(flags: int) -> int:
+    """What poll() says, in psycopg's terms."""
+    return (1 if flags & ~select.POLLOUT else 0) | (2 if flags & select.POLLOUT else 0)
 
 
 def _too_late(world: World, task: Task, server: PostgresServer, limit: str) -> None:
