@@ -145,8 +145,37 @@ def tried(name: str, python: Path, tmp_path: Path, *some: str) -> str:
     return run(python, "-m", "pytest", "-q", "--timeout", "120", "-p", "no:cacheprovider", *some, cwd=project)
 
 
+#: a project whose packages have the names of the lab's own
+NAMESAKES = {
+    "ledger/__init__.py": "OURS = 'ledger'\n",
+    "locks.py": "OURS = 'locks'\n",
+    "test_shop.py": """
+import ledger
+import locks
+
+def count(redis):
+    redis.incr(f"{ledger.OURS} {locks.OURS}")
+
+def test_it(race):
+    race.worker("Ann", count)
+    race.worker("Bob", count)
+    race.explore()
+    assert ledger.__file__.startswith(locks.__file__.removesuffix("locks.py"))
+""",
+}
+
+
+def beside_namesakes(python: Path, tmp_path: Path) -> str:
+    for name, text in NAMESAKES.items():
+        (tmp_path / "shop" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "shop" / name).write_text(text)
+    return run(python, "-m", "pytest", "-q", "-p", "no:cacheprovider", cwd=tmp_path / "shop")
+
+
 def test_the_examples_run_from_the_wheel(python: Path, tmp_path: Path) -> None:
-    """In one test: pytest-xdist would build the wheel once in each of its processes."""
+    """In one test: pytest-xdist would build the wheel once in each of its processes. So the wheel is tried here, too,
+    beside packages of a user's that are called `ledger` and `locks`."""
+    assert "1 passed" in beside_namesakes(python, tmp_path)
     assert list(QUICK) == EXAMPLES
     for name, some in QUICK.items():
         assert "2 passed" in tried(name, python, tmp_path, "-k", some)

@@ -18,6 +18,7 @@ TAKE = "UPDATE voucher SET uses = uses - 1"
 MAKE = """
 CREATE OR REPLACE FUNCTION makes() RETURNS void LANGUAGE plpgsql AS $$ BEGIN
     EXECUTE 'CREATE TABLE IF NOT EXISTS newer (id int)'; END $$;
+CREATE MATERIALIZED VIEW uses_left AS SELECT sum(uses) FROM voucher;
 CREATE OR REPLACE FUNCTION makes_in_silence() RETURNS void LANGUAGE plpgsql AS $$ BEGIN
     CREATE TABLE newer (id int); EXCEPTION WHEN OTHERS THEN NULL; END $$;
 CREATE OR REPLACE FUNCTION makes_a_temporary_one() RETURNS void LANGUAGE plpgsql AS $$ BEGIN
@@ -58,6 +59,7 @@ def sends(*commands: str) -> Callable[[], None]:
         "CREATE OR REPLACE FUNCTION seven() RETURNS int LANGUAGE sql AS 'SELECT 7'",
         "SELECT makes()",
         "SELECT makes_in_silence()",
+        "REFRESH MATERIALIZED VIEW uses_left",  # what it holds is not put back
         "DO $$ BEGIN EXECUTE 'CREATE TABLE IF NOT EXISTS newer (id int)'; END $$",
         "SET LOCAL search_path = pg_temp, information_schema; CREATE TABLE IF NOT EXISTS public.newer (id int)",
         "EXPLAIN ANALYZE CREATE TABLE newer AS SELECT * FROM voucher",
