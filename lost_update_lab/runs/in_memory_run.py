@@ -53,7 +53,7 @@ class InMemoryRun(World):
         while True:
             if task.event is not None:
                 task.event.turn(self, task, self.recording)
-                if task.state is State.BLOCKED:
+                if task.state is not State.RUN:  # it waits, or stands in the middle of it
                     return
             segment = self.recording.next(self, task)
             for effect in segment.effects:

@@ -89,6 +89,15 @@ class Compound:
             self._known[statement] = bool(_READS.match(statement)) or self._calls(statement)
         return self._known[statement] or (self._was_seen and bool(_CHANGES.match(statement)))
 
+    def looks_first(self, text: str) -> bool:
+        """Does this command read by more than the rows that it locks, or call a function that may?"""
+        return text in self and self._known[_without_comments(text.partition(" ← ")[0])]
+
+    @property
+    def any_looks(self) -> bool:
+        """Has any command done so?"""
+        return any(self._known.values())
+
     def _calls(self, statement: str) -> bool:
         return bool(_WRITES.match(statement)) and not self._called.isdisjoint(_words(statement))
 

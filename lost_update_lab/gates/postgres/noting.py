@@ -8,7 +8,12 @@ from lost_update_lab.model.commands import ENDS, Op
 from lost_update_lab.schedule.world import World
 from lost_update_lab.servers.postgres.limits import NO_LIMITS, TimeLimits
 from lost_update_lab.servers.postgres.locks import holds, keeps
-from lost_update_lab.servers.postgres.memoised import POSTGRES_GOES_ON, PostgresAnswer, PostgresSession
+from lost_update_lab.servers.postgres.memoised import (
+    POSTGRES_GOES_ON,
+    Looked,
+    PostgresAnswer,
+    PostgresSession,
+)
 from lost_update_lab.servers.postgres.server import POSTGRES, PostgresServer
 
 
@@ -36,6 +41,16 @@ def waits(world: World, connection: Any, op: Op, lifted: TimeLimits) -> None:
         server.way.known = server.way.known and lifted == NO_LIMITS
         if asked and server.way.known and not server.answers.closed:
             server.answers.known[asked] = None
+
+
+def looks(world: World, connection: Any, op: Op) -> None:
+    server, asked = world.servers[POSTGRES], connection.explorer_asked
+    assert isinstance(server, PostgresServer)
+    if world.learns:
+        who = connection.explorer_who
+        server.way.looks(server.everything(), who, server.clock.asked(op, who))
+        if asked and server.way.known and not server.answers.closed:
+            server.answers.known[asked] = Looked()
 
 
 def goes_on(world: World, connection: Any, op: Op) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import select
 from collections.abc import Callable, Generator, Hashable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -37,10 +37,11 @@ from lost_update_lab.schedule.world import World
 from lost_update_lab.servers.postgres import ddl, levels, limits
 from lost_update_lab.servers.postgres.limits import TimeLimits
 from lost_update_lab.servers.postgres.locks import keeps
-from lost_update_lab.servers.postgres.memoised import MemoisedPostgres
+from lost_update_lab.servers.postgres.memoised import Looked, MemoisedPostgres
 from lost_update_lab.servers.postgres.server import POSTGRES, PostgresServer
 from lost_update_lab.servers.postgres.transactions import lasts
 
+LOOKED = "it has looked, and has not locked a row yet"
 GIVEN_UP = "canceling statement due to user request"
 
 
@@ -92,10 +93,15 @@ class PostgresCommand:
         assert isinstance(server, MemoisedPostgres)
         session = server.session(who)
         if session.waits:
+            task.loses_reply |= bool(task.op and task.op.silent)
             task.history.meets(who, server.contents())
         elif not (self.begins or session.cut):
             _meets(task, who, op, server, session.status, server.answers.sees_all(session.isolation))
         answer = server.answer(who, op, self.begins, self.tells)
+        if isinstance(answer, Looked):
+            task.history.meets(who, server.contents())
+            _stands_between(world, task, op)
+            return
         if answer is None:
             task.history.meets(who, server.contents())
             task.session = who
@@ -155,18 +161,13 @@ def execute(
         return _given_up(world, task, server, connection, op, gen)
     _before(world, task, server, connection, op, tells=result is not None)
     lifted = limits.lift(connection, op)
+    if op.alone and not task.coroutine and server.compound.looks_first(op.text):
+        server.looks.hold(connection)
     try:
         answer = yield from _drive(world, task, server, connection, op, gen, lifted)
     except psycopg.Error as raised:
-        if raised.diag.message_primary == ddl.MAKES:
-            raise ddl.refused(op.text) from None
-        limits.put_back(connection, lifted)
-        touched = _after(task, server, connection, op)
-        error = _as_it_would_be(task, raised)
-        shown = f"{type(error).__name__}: {str(error).split(chr(10), 1)[0]}"
-        noting.learn(world, connection, op, b"", shown, type(error).__name__, touched)
-        _tell(world, task, op, b"", shown, type(error).__name__)
-        raise error from None
+        raise _failed(world, task, server, connection, op, raised, lifted) from None
+    server.looks.let_go(connection)
     limits.put_back(connection, lifted)
     touched = _after(task, server, connection, op)
     found = _came_back(connection, op, result)
@@ -181,6 +182,28 @@ def execute(
         _lose(world, task, connection.explorer_who)
         raise psycopg.OperationalError("server closed the connection unexpectedly")
     return answer
+
+
+def _failed(
+    world: World,
+    task: Task,
+    server: PostgresServer,
+    connection: Any,
+    op: Op,
+    raised: psycopg.Error,
+    lifted: TimeLimits,
+) -> psycopg.Error:
+    """The command was answered by an error. Returns what the worker is told."""
+    server.looks.let_go(connection)
+    if raised.diag.message_primary == ddl.MAKES:
+        raise ddl.refused(op.text) from None
+    limits.put_back(connection, lifted)
+    touched = _after(task, server, connection, op)
+    error = _as_it_would_be(task, raised)
+    shown = f"{type(error).__name__}: {str(error).split(chr(10), 1)[0]}"
+    noting.learn(world, connection, op, b"", shown, type(error).__name__, touched)
+    _tell(world, task, op, b"", shown, type(error).__name__)
+    return error
 
 
 def _came_back(connection: Any, op: Op, result: Callable[[], PGresult | None] | None) -> PGresult | None:
@@ -299,7 +322,7 @@ def _drive(
     socket = connection.pgconn.socket
     poller = select.poll()
     others = [s for w in world.workers for s in w.sessions.get(POSTGRES, ()) if s is not connection]
-    patience = NEWS_WITHIN_MS if server.holds(others) else None
+    patience = NEWS_WITHIN_MS if server.looks.holds(connection) or server.holds(others) else None
     try:
         wants = next(gen)
         while True:
@@ -311,7 +334,10 @@ def _drive(
                 patience = patience and NEWS_WITHIN_MS
             elif task.victim or task.late or task.canceled or not server.is_blocked(connection):
                 patience = 2 * (patience or NEWS_WITHIN_MS)  # a busy machine: it will come
+            elif server.looks.waits(connection):
+                yield from _looks(world, task, server, connection, op)
             else:
+                server.looks.let_go(connection)  # it would stop there only later, and then nobody frees it
                 seconds, limit = lifted.left(world.now - sent)
                 task.sent(connection, partial(_too_late, server=server, limit=limit))
                 noting.waits(world, connection, op, lifted)
@@ -326,6 +352,26 @@ def _drive(
 def _ready(flags: int) -> int:
     """What poll() says, in psycopg's terms."""
     return (1 if flags & ~select.POLLOUT else 0) | (2 if flags & select.POLLOUT else 0)
+
+
+def _looks(world: World, task: Task, server: PostgresServer, connection: Any, op: Op) -> Standing:
+    """Its snapshot is taken. What others do until it locks its first row, it does not see."""
+    noting.looks(world, connection, op)
+    task.history.meets(connection.explorer_who, server.contents())
+    _stands_between(world, task, op)
+    yield
+    task.loses_reply |= bool(task.op and task.op.silent)
+    task.history.meets(connection.explorer_who, server.contents())
+    noting.goes_on(world, connection, op)
+    if task.canceled:
+        server.stop(task)
+    server.looks.let_go(connection)
+
+
+def _stands_between(world: World, task: Task, op: Op) -> None:
+    world.record(task.worker.name, task.name, "step", op.text, LOOKED)
+    lost = task.loses_reply  # its reply: nothing more is sent that could have another one
+    pending.stand(world, task, replace(op, identity=op.identity + b" looked", silent=lost))
 
 
 def _too_late(world: World, task: Task, server: PostgresServer, limit: str) -> None:

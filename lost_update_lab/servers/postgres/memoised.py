@@ -37,6 +37,10 @@ class PostgresAnswer(NamedTuple):
     session: PostgresSession
 
 
+class Looked(NamedTuple):
+    """The command has its snapshot, and has locked nothing yet (looks.py)."""
+
+
 class PostgresSession(NamedTuple):
     status: int = TransactionStatus.IDLE
     wrote: bool = False
@@ -61,7 +65,7 @@ class PostgresAnswers:
     usual isolation."""
 
     def __init__(self) -> None:
-        self.known: dict[bytes, PostgresAnswer | None] = {}
+        self.known: dict[bytes, PostgresAnswer | Looked | None] = {}
         self.free: dict[bytes, tuple[Who, ...]] = {}
         self.circle: dict[bytes, tuple[Who, ...]] = {}
         self.strict = False
@@ -131,7 +135,7 @@ class MemoisedPostgres(MemoisedServer):
     def before_step(self, op: Op) -> None:
         self.answers.strict |= asks_for_more(op)
 
-    def answer(self, who: Who, op: Op, *how: object) -> PostgresAnswer | None:
+    def answer(self, who: Who, op: Op, *how: object) -> PostgresAnswer | Looked | None:
         """Execute the command; or, if it has waited, hear its answer. None: it waits. Raises Unanswered."""
         before = self.session(who)
         how = POSTGRES_GOES_ON if before.waits else (before.isolation, before.cut, *how)
@@ -147,6 +151,10 @@ class MemoisedPostgres(MemoisedServer):
             self.sessions[who] = before._replace(waits=True)
             self.way.waits(self.everything, who, op)
             return None
+        if isinstance(answer, Looked):
+            self.sessions[who] = before._replace(waits=True)
+            self.way.looks(self.everything, who, op)
+            return answer
         self.sessions[who] = answer.session
         self.clock.has_answered(who, answer.session.status != TransactionStatus.IDLE)
         if answer.session.status == TransactionStatus.IDLE:

@@ -34,6 +34,7 @@ from lost_update_lab.servers.postgres.locks import (
     who_of,
     wrote,
 )
+from lost_update_lab.servers.postgres.looks import Looks
 from lost_update_lab.servers.postgres.memoised import MemoisedPostgres, PostgresAnswers, asks_for_more
 from lost_update_lab.servers.postgres.shadows import SET_CLOCK, SHADOWS, told
 from lost_update_lab.servers.postgres.transactions import NOT_STRICT, PostgresWay
@@ -98,6 +99,7 @@ class PostgresServer(Plain):
         self._ask = self.changed = True
         self._blockers: dict[int, set[int]] = {}
         self._line = locks.WaitingLine(self.admin, self._blockers_of)
+        self.looks = Looks(self.admin, self._blockers_of)
         self.learns = False
         self.answers, self.way, self.draws = PostgresAnswers(), PostgresWay(), Draws()
         self._hidden = HiddenOnPostgres(self.ask, " ".join(counted) or contents_sql)
@@ -125,6 +127,7 @@ class PostgresServer(Plain):
         self._seen = {version: held for version, held in self._seen.items() if version <= known}
         self.version, self._ask, self._blockers, self.changed = 0, True, {}, False
         self.way, self.draws, self.clock = PostgresWay(), Draws(), ServerClock(self.timed)
+        self.looks.make(wanted=self.compound.any_looks and not self.makes_tables)
         self._set_clock()
         if self.answers.counting is None:
             self.answers.counting = {str(name, "utf-8").lower() for (name,) in self.ask(b"counting") if name}
@@ -285,6 +288,7 @@ class PostgresServer(Plain):
                 continue
             if raw.transaction_status == TransactionStatus.ACTIVE:
                 self.cancel(raw.backend_pid)
+                self.looks.let_go(connection)
                 if goes_through(raw):
                     self.touched(connection)
             if raw.transaction_status in (TransactionStatus.INTRANS, TransactionStatus.INERROR):
@@ -391,4 +395,5 @@ class PostgresServer(Plain):
         self._line.end()
         if not self.makes_tables:
             ddl.allow(self.admin)
+            self.looks.drop()
         self.admin.close()

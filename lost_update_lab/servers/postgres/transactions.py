@@ -93,6 +93,10 @@ class PostgresWay(way.Way):
         self.line += (who,)
         self._moved(contents, who, b"waits", digest(self.inside.get(who, b""), contents, op.identity))
 
+    def looks(self, contents: bytes, who: Who, op: Op) -> None:
+        """The session's command has its snapshot of these `contents`, and has locked nothing yet."""
+        self._moved(contents, who, b"looks", digest(self.inside.get(who, b""), contents, op.identity))
+
     def ended(self, contents: bytes, who: Who) -> None:
         """The session was ended from outside."""
         self._leaves_line(who)

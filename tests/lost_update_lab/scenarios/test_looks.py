@@ -1,0 +1,112 @@
+"""Somebody commits between the moment at which a command looks and the one at which it locks its row."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+import pytest
+
+from lost_update_lab import Result, worker
+from lost_update_lab.harness import Harness
+from lost_update_lab.model.bounds import Fault
+from lost_update_lab.under_test.operations import VIOLATED
+
+Trial = Callable[..., Result]
+SCHEMA = """
+DROP TABLE IF EXISTS item, total CASCADE; DROP FUNCTION IF EXISTS refresh;
+CREATE TABLE item (n int NOT NULL);
+CREATE TABLE total (id int PRIMARY KEY, sum int NOT NULL);
+INSERT INTO total VALUES (1, 0);
+CREATE FUNCTION refresh() RETURNS void LANGUAGE plpgsql AS $$
+DECLARE found int; BEGIN
+    SELECT coalesce(sum(n), 0) INTO found FROM item;
+    UPDATE total SET sum = found WHERE id = 1;
+END $$;
+"""
+REFRESH = "UPDATE total SET sum = (SELECT coalesce(sum(n), 0) FROM item) WHERE id = 1"
+
+
+def opened() -> None:
+    with psycopg.connect(os.environ["DATABASE_URL"]) as connection:
+        connection.execute(SCHEMA)
+
+
+def adds(refresh: str, first: str = "") -> Callable[..., None]:
+    """In autocommit; or in one transaction that locks the row `first`."""
+
+    def operation(n: int, sql: Any) -> None:
+        if not first:
+            sql.execute("INSERT INTO item VALUES (%s)", [n])
+            sql.execute(refresh)
+            return
+        with sql.transaction():
+            sql.execute(first)
+            sql.execute("INSERT INTO item VALUES (%s)", [n])
+            sql.execute(refresh)
+
+    return operation
+
+
+def both(operation: Callable[..., None]) -> list[Any]:
+    return [worker("Ann", operation, 3), worker("Bob", operation, 4)]
+
+
+def is_the_sum() -> bool:
+    with psycopg.connect(os.environ["DATABASE_URL"]) as connection:
+        row = connection.execute("SELECT sum, (SELECT sum(n) FROM item) FROM total").fetchone()
+    return row is not None and row[0] == (row[1] or 0)
+
+
+@pytest.mark.parametrize("refresh", [REFRESH, "SELECT refresh()"])
+def test_a_sum_that_misses_what_was_committed_meanwhile(trial: Trial, refresh: str) -> None:
+    result = trial(both(adds(refresh)), setup=opened, invariant=is_the_sum)
+    assert result.verdict == VIOLATED
+    told = str(result)
+    assert "it has looked, and has not locked a row yet" in told
+
+
+def test_a_row_that_is_locked_before(trial: Trial) -> None:
+    locked = adds(REFRESH, "SELECT id FROM total WHERE id = 1 FOR UPDATE")
+    result = trial(both(locked), setup=opened, invariant=is_the_sum)
+    assert (result.verdict, result.exhausted) == ("kept", True), str(result)
+
+
+def test_with_faults_it_comes_to_its_end(trial: Trial) -> None:
+    """A crash, or a reply that is lost, in the middle of it."""
+    counted = "UPDATE total SET sum = sum + (SELECT count(*) FROM total) WHERE id = 1"
+
+    def counts(sql: Any) -> None:
+        sql.execute(counted)
+
+    def no_more_than_two() -> bool:
+        with psycopg.connect(os.environ["DATABASE_URL"]) as connection:
+            row = connection.execute("SELECT sum FROM total").fetchone()
+        return row is not None and row[0] <= 2
+
+    kinds = {"crashes": 1, "lost_replies": 1}
+    result = trial([counts, counts], setup=opened, invariant=no_more_than_two, control=False, **kinds)
+    assert (result.verdict, result.exhausted) == ("kept", True), str(result)
+    assert {str(Fault.CRASH), str(Fault.LOST_REPLY)} <= set(result.hazards)
+
+
+@pytest.mark.parametrize("faults", [0, 1])
+def test_known_or_executed_it_comes_to_the_same(
+    trial: Trial, monkeypatch: pytest.MonkeyPatch, faults: int
+) -> None:
+    how = {"setup": opened, "invariant": is_the_sum, "crashes": faults, "control": False}
+    short = trial(both(adds(REFRESH)), **how)
+    monkeypatch.setattr(Harness, "in_memory_run", lambda *_: None)
+    whole = trial(both(adds(REFRESH)), **how)
+    assert (short.id, short.schedules, short.hazards) == (whole.id, whole.schedules, whole.hazards)
+    assert short.exhausted
+    assert whole.exhausted
+
+
+def test_the_triggers_are_gone_with_the_search(trial: Trial, scenario_urls: tuple[str, str]) -> None:
+    trial(both(adds(REFRESH)), setup=opened, invariant=is_the_sum)
+    with psycopg.connect(scenario_urls[0]) as connection:
+        query = "SELECT count(*) FROM pg_trigger WHERE tgname = 'explorer_looks'"
+        assert connection.execute(query).fetchone() == (0,)
