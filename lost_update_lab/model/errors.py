@@ -35,6 +35,7 @@ ENDS_ITS_TRANSACTION = (
     "let what has opened that transaction commit, and close its connection: an invariant, the setup"
 )
 IN_A_TRANSACTION = "send both commands inside of one transaction"
+NOT_DEFERRED = "let the setup make that trigger again as INITIALLY IMMEDIATE: what it finds then is explored"
 BY_A_LOOK = "poll the rows as well: a notification can be missed"
 IN_THE_SETUP = "make it in the setup, before any worker begins"
 BY_EXECUTE = "send these commands one by one, by execute()"

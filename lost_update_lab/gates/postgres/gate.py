@@ -31,6 +31,7 @@ from lost_update_lab.model.effects import NOBODY
 from lost_update_lab.model.errors import (
     BY_EXECUTE,
     IN_THE_COMMAND,
+    NOT_DEFERRED,
     ONE_BY_ONE,
     Broken,
     ClockDecides,
@@ -58,6 +59,9 @@ class Sends(NamedTuple):
 
 
 NO_SERVER = "a command to PostgreSQL, and the explorer was given a MariaDB as its database"
+CHECKS_LATE = (
+    "a deferred trigger looks inside of COMMIT, and no schedule comes between its look and the commit"
+)
 COMMITS_INSIDE = "a procedure commits inside, and no schedule comes between its commands"
 NO_SERVER_THERE = "let the operations use one database, and give its address"
 
@@ -172,9 +176,9 @@ def _sent(
     if alone and not sends:
         gen.close()
         raise Broken(f"{NO_GATE} (stream(), in autocommit, {shortened(op.text, 80)})", BY_EXECUTE)
-    if _begins_to_meet(server, connection, op, outside):
+    if found := _met(server, connection, op, outside):
         gen.close()
-        raise WritesByReading
+        raise found
     if sends and idle and (alone or not connection.autocommit):
         text = b"BEGIN" if alone else driver.begin_command(connection)
         yield from _begins(run, task, connection, name, text, alone)
@@ -190,6 +194,13 @@ def _sent(
     finally:
         if run.recorder:
             event.send = event.send or how_to_send(connection, op, kind, given)
+
+
+def _met(server: PostgresServer, connection: Any, op: Op, outside: bool) -> Broken | None:
+    """The reason why the search cannot go on as it is, given what else is in the database."""
+    if not op.reads and (late := server.checks_at_commit(op.text)):
+        return Broken(f"{CHECKS_LATE} (of {late}, in {shortened(op.text, 80)})", NOT_DEFERRED)
+    return WritesByReading() if _begins_to_meet(server, connection, op, outside) else None
 
 
 def _begins_to_meet(server: PostgresServer, connection: Any, op: Op, outside: bool) -> bool:

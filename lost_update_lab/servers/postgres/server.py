@@ -38,15 +38,7 @@ from lost_update_lab.servers.postgres.looks import Looks
 from lost_update_lab.servers.postgres.memoised import MemoisedPostgres, PostgresAnswers, asks_for_more
 from lost_update_lab.servers.postgres.shadows import SET_CLOCK, SHADOWS, told
 from lost_update_lab.servers.postgres.transactions import NOT_STRICT, PostgresWay
-from lost_update_lab.servers.postgres.unseen import (
-    CALLED_IN_POSTGRES,
-    COUNTING,
-    DEFAULTS,
-    FUNCTIONS,
-    RELATIONS,
-    SOURCES,
-    HiddenOnPostgres,
-)
+from lost_update_lab.servers.postgres.unseen import QUESTIONS, HiddenOnPostgres
 from lost_update_lab.snapshot.written import LOOK_AT_ALL, publish
 
 POSTGRES = "postgres"
@@ -79,14 +71,7 @@ class PostgresServer(Plain):
         self.admin: psycopg.Connection[Any] = psycopg.connect(url, autocommit=True)
         self.admin.execute(LOOKS_WITHIN)
         questions = {b"contents": contents_sql, b"blockers": BLOCKERS, b"held": HELD}
-        questions |= {b"sources": SOURCES, b"defaults": DEFAULTS}
-        questions |= {
-            b"relations": RELATIONS,
-            b"functions": FUNCTIONS,
-            b"counting": COUNTING,
-            b"called": CALLED_IN_POSTGRES,
-        }
-        questions |= {b"look_at_all": LOOK_AT_ALL} if counted else {}
+        questions |= QUESTIONS | ({b"look_at_all": LOOK_AT_ALL} if counted else {})
         self._prepare(questions)
         self._seen: dict[int, Look] = {}
         self.version, self._proving = 0, False
@@ -176,6 +161,10 @@ class PostgresServer(Plain):
     def clock_inside(self, text: str, timed: bool) -> str:
         """A function, a view or a column in this command that goes by the server's own clock. "": none."""
         return self._hidden.clock_in(text, timed)
+
+    def checks_at_commit(self, text: str) -> str:
+        """A table in this command whose trigger looks only when the transaction commits. "": none."""
+        return self._hidden.deferred_in(text)
 
     # -- its clock ----------------------------------------------------------------------------------------------
 

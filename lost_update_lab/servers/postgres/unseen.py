@@ -62,6 +62,20 @@ SELECT proname FROM pg_proc p JOIN pg_language l ON l.oid = prolang JOIN pg_name
 WHERE lanname NOT IN ('internal', 'c') AND provolatile <> 'i' AND nspname !~ '^(pg_|explorer|information_schema)'
 UNION SELECT relname FROM pg_class JOIN found USING (oid)
 """
+#: tables with a trigger that is executed by COMMIT
+DEFERRED = (
+    "SELECT relname FROM pg_trigger JOIN pg_class c ON c.oid = tgrelid "
+    "WHERE tginitdeferred AND NOT tgisinternal AND tgenabled <> 'D'"
+)
+QUESTIONS = {
+    b"relations": RELATIONS,
+    b"functions": FUNCTIONS,
+    b"counting": COUNTING,
+    b"sources": SOURCES,
+    b"defaults": DEFAULTS,
+    b"called": CALLED_IN_POSTGRES,
+    b"deferred": DEFERRED,
+}
 _WORD = re.compile(r"\w+")
 
 
@@ -105,16 +119,30 @@ class HiddenOnPostgres:
     def _texts(self, question: bytes) -> list[tuple[str, str]]:
         return [((name or b"").decode().lower(), (text or b"").decode()) for name, text in self.ask(question)]
 
+    def deferred_in(self, text: str) -> str:
+        """A table with a deferred trigger, or a function that uses one, in this command. "": none."""
+        return min(self._deferred & _words(text.partition(" ← ")[0]), default="") if self._deferred else ""
+
+    @cached_property
+    def _deferred(self) -> set[str]:
+        tables = {(name or b"").decode().lower() for (name,) in self.ask(b"deferred")}
+        return self._with_functions(tables) if tables else tables
+
+    def _with_functions(self, found: set[str]) -> set[str]:
+        """These names, and those of the functions that use one."""
+        functions = [
+            ((name or b"").decode().lower(), _words((text or b"").decode()))
+            for name, text in self.ask(b"functions")
+        ]
+        while more := {name for name, words in functions if name not in found and words & found}:
+            found |= more
+        return found
+
     @property
     def names(self) -> set[str]:
         if self._names is None:
             found = {name.decode().lower() for (name,) in self.ask(b"relations")} - self.shown
-            functions = [
-                (name.decode().lower(), _words(text.decode())) for name, text in self.ask(b"functions")
-            ]
-            while more := {name for name, words in functions if name not in found and words & found}:
-                found |= more
-            self._names = found
+            self._names = self._with_functions(found)
         return self._names
 
 

@@ -14,6 +14,7 @@ from lost_update_lab import Result, worker
 from lost_update_lab.scenarios.result import KEPT
 from lost_update_lab.servers.compound import Compound
 from lost_update_lab.under_test.operations import VIOLATED
+from lost_update_lab.under_test.scenario import Mistake
 
 Trial = Callable[..., Result]
 SCHEMA = """
@@ -315,3 +316,38 @@ def test_a_coroutine_of_a_worker_that_has_crashed_sends_nothing_more(
     steady = lambda ann, bob, cid: bob is not False  # noqa: E731
     result = trial(workers, setup=opened(), invariant=steady, crashes=1, control=False)
     assert (result.verdict, result.exhausted) == (word, True), str(result)
+
+
+LATE = """
+CREATE TABLE IF NOT EXISTS guest (who text);
+TRUNCATE guest;
+CREATE OR REPLACE FUNCTION one_guest() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    IF (SELECT count(*) FROM guest) > 1 THEN RAISE EXCEPTION 'full'; END IF; RETURN NULL; END $$;
+CREATE OR REPLACE FUNCTION comes() RETURNS void LANGUAGE sql AS $$ INSERT INTO guest VALUES ('somebody') $$;
+DROP TRIGGER IF EXISTS one_guest ON guest;
+CREATE CONSTRAINT TRIGGER one_guest AFTER INSERT ON guest {} FOR EACH ROW EXECUTE FUNCTION one_guest();
+"""
+
+
+@pytest.mark.parametrize("query", ["INSERT INTO guest VALUES ('somebody')", "SELECT comes()"])
+def test_a_deferred_trigger_is_not_judged(trial: Trial, query: str) -> None:
+    """Two that commit at the same moment do not see each other: that was kept."""
+    late = opened(LATE.format("DEFERRABLE INITIALLY DEFERRED"))
+    with pytest.raises(Mistake, match="deferred trigger looks inside of COMMIT"):
+        trial([in_one(query), in_one(query)], setup=late, invariant=lambda: True)
+
+
+def test_the_same_trigger_at_once_is_judged(trial: Trial) -> None:
+    def enters(sql: Any) -> bool:
+        try:
+            with sql.transaction():
+                sql.execute("INSERT INTO guest VALUES ('somebody')")
+        except psycopg.errors.RaiseException:
+            return False
+        return True
+
+    def one_is_in(ann: object, bob: object) -> bool:
+        return [ann, bob].count(True) <= 1
+
+    result = trial([enters, enters], setup=opened(LATE.format("")), invariant=one_is_in)
+    assert result.verdict == VIOLATED
