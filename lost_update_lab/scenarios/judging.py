@@ -47,11 +47,11 @@ class Judge:
 
     def _broken(self, observed: FinishedSchedule) -> Iterator[str]:
         for invariant in self.scenario.invariants:
-            results = self._results(observed)[: invariant.results] if invariant.results else []
+            results = self._returned(observed)[: invariant.results] if invariant.results else []
             if not holds(invariant, *results):
                 yield invariant.sentence
 
-    def _results(self, observed: FinishedSchedule) -> list[Any]:
+    def _returned(self, observed: FinishedSchedule) -> list[Any]:
         """Those of the workers that begin by themselves; if one crashed, that of its second delivery."""
         found, endings = observed.results, observed.endings
         again = [self.scenario.again(index) for index in range(len(self.scenario.callers))]

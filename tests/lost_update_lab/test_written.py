@@ -87,7 +87,7 @@ def database(scenario_urls: tuple[str, str]) -> Iterator[str]:
 def snapshot(
     database: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[PostgresSnapshot]:
-    monkeypatch.setattr(functions, "LARGE", request.param)
+    monkeypatch.setattr(functions, "LARGE_FROM", request.param)
     found = PostgresSnapshot(psycopg.connect(database, autocommit=True))
     yield found
     found.close()

@@ -22,6 +22,8 @@ from loadtest.workloads import EXPLORED
 from locks.hazards import Hazard
 from lost_update_lab import Result, explore, worker
 from lost_update_lab.model.bounds import Fault
+from tests.contract.arena import renewers
+from tests.contract.site import UNHURRIED
 
 TURNS = EXPLORED["deposits"]
 #: the lab's words → the public ones. An invariant on the balance says nothing of a refusal
@@ -46,6 +48,14 @@ def empty_database(django_db_setup: None, django_db_blocker: Any) -> Iterator[No
     """A ledger in which nothing is posted yet: each schedule's look at the database reads all of it."""
     with django_db_blocker.unblock(), fresh_databases(pytest.fail) as turn, turn():
         yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def nobody_renews() -> None:
+    """These searches use the session's Valkey. The renewal thread of another test's lock ends when it wakes, after
+    half a lease, and not before it has sent one more command: to a search, a client that goes around its gates."""
+    for thread in renewers("_renew"):
+        thread.join(UNHURRIED)
 
 
 class Books:
