@@ -64,10 +64,9 @@ def taken_if_free(words: Sequence[Any]) -> tuple[Sequence[Any], str]:
     name = str(words[0]).upper() if words else ""
     if name in ("SETNX", "B'SETNX'"):
         return ("SET", *words[1:]), "SETNX"
-    if name in ("SET", "B'SET'") and (
-        rest := [w for w in words if str(w).upper() not in ("NX", "B'NX'")]
-    ) != [*words]:
-        return rest, "SET NX"
+    options = [word for word in words[3:] if str(word).upper() not in ("NX", "B'NX'")]  # behind key and value
+    if name in ("SET", "B'SET'") and options != [*words[3:]]:
+        return [*words[:3], *options], "SET NX"
     return words, ""
 
 

@@ -219,3 +219,16 @@ def test_the_isolation_level_is_taken_away(trial: Callable[..., Result]) -> None
     result = trial([(strict,), (strict,)], setup=accounts, mutate=True, refusals=failures)
     assert (result.verdict, result.notes) == ("kept", ())
     assert {each.word for each in result.mutations if each.mutation.kind == LEVEL} == {"violated"}
+
+
+@pytest.mark.parametrize(
+    ("words", "plain"),
+    [
+        (("SET", "k", "v", "NX"), ["SET", "k", "v"]),
+        (("SET", "k", "NX", "PX", 5, "nx"), ["SET", "k", "NX", "PX", 5]),
+        (("SET", "NX", "NX"), None),
+    ],
+)
+def test_only_an_option_is_taken_out_of_a_set(words: tuple[object, ...], plain: list[object] | None) -> None:
+    """A key or a value may be called NX."""
+    assert protection.taken_if_free(words) == ((plain, "SET NX") if plain else (words, ""))
