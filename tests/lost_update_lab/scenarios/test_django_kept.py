@@ -2,32 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-from pathlib import Path
+from collections.abc import Callable
+from subprocess import CompletedProcess
 
 import pytest
-from psycopg.conninfo import conninfo_to_dict
-
-from tests.test_house import ROOT
-
-PROJECT = Path(__file__).with_name("django_kept.py")
 
 
 @pytest.mark.parametrize("options", [{}, {"pool": True}, {"pool": {"min_size": 1, "max_size": 1}}])
-def test_what_a_process_keeps(scenario_urls: tuple[str, str], options: dict[str, object]) -> None:
-    given = conninfo_to_dict(scenario_urls[0])
-    where = {"ENGINE": "django.db.backends.postgresql", "NAME": given["dbname"], "OPTIONS": options}
-    of = {"WALLET_DATABASE": json.dumps({**where, "USER": given["user"], "HOST": given["host"]})}
-    done = subprocess.run(
-        [sys.executable, str(PROJECT)],
-        env={**os.environ, **of, "REDIS_URL": scenario_urls[1], "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+def test_what_a_process_keeps(
+    project: Callable[..., CompletedProcess[str]], options: dict[str, object]
+) -> None:
+    done = project("django_kept.py", OPTIONS=options)
     told = [line.strip() for line in done.stdout.splitlines()]
     assert told == [
         "withdraw violated True",
