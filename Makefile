@@ -66,9 +66,10 @@ explore-deep: $(VENV)/base.stamp  ## search the schedules of 3 workers, up to 10
 bench: $(VENV)/base.stamp  ## measure locks and strategies against peers and the limit: make bench ARGS="--quick"
 	@$(PY) -m loadtest.bench $(ARGS)
 
-# Tests wait more than they compute: more worker processes than cores. Each has servers of its own.
+# Tests wait more than they compute: more worker processes than cores. Each has servers of its own. pytest-timeout ends
+# a worker process whose test hangs. What was left for it is lost, and pytest-xdist would wait for that for ever.
 WORKERS ?= 5
-SIDE_BY_SIDE = --dist loadfile --no-loadscope-reorder -n
+SIDE_BY_SIDE = --dist loadfile --no-loadscope-reorder --max-worker-restart 0 -n
 
 .PHONY: test
 test: $(VENV)/dev.stamp  ## run the tests on real servers; the last lines name what test-deep runs

@@ -78,21 +78,25 @@ def _free(cursor: Any, name: str) -> bool:
 
 @pytest.mark.deep
 @pytest.mark.usefixtures("committed_db")
-def test_a_row_in_a_table_of_its_own_is_a_lock() -> None:
-    """It was stalled without any fault: the row of the schedule before was still there."""
-    bounds = {"row": 0, "row_with_a_lease": 1, "row_in_another_form": 0, "row_with_a_late_table": 0}
-    jobs = [Job(strategy=f"{__name__}:{name}", faults=faults) for name, faults in bounds.items()]
+@pytest.mark.parametrize(
+    ("lock", "faults", "expected"),
+    [
+        (row, 0, {"contention": UNBROKEN}),
+        (row_in_another_form, 0, {"contention": "lost"}),
+        (row_with_a_lease, 1, {"contention": UNBROKEN, "crash-holding": UNBROKEN, "pause": "lost"}),
+        (row_with_a_late_table, 0, {"contention": UNBROKEN}),
+    ],
+    ids=["row", "another_form", "lease", "late_table"],
+)
+def test_a_row_in_a_table_of_its_own_is_a_lock(lock: Any, faults: int, expected: dict[str, str]) -> None:
+    """`row` was stalled without any fault: the row of the schedule before was still there. The names of such schedules
+    let a worker of `row_with_a_late_table` in.
+    """
+    # the lane has met a table of this name before
+    before = Job(strategy=f"{__name__}:{row.__name__}", faults=0)
+    job = Job(strategy=f"{__name__}:{lock.__name__}", faults=faults)
     with Lanes(1) as lanes:
-        answers = {job.strategy.partition(":")[2]: answer for job, answer in lanes.explore(jobs)}
-    found = {name: answer["result"] for name, answer in answers.items()}
-    assert all(each.exhausted for each in found.values())
-    words = {
-        name: {str(of): str(word) for of, (word, _) in each.came_to.items()} for name, each in found.items()
-    }
-    assert words["row"]["contention"] == UNBROKEN
-    leased = words["row_with_a_lease"]
-    assert (leased["contention"], leased["crash-holding"], leased["pause"]) == (UNBROKEN, UNBROKEN, "lost")
-    assert words["row_with_a_late_table"]["contention"] == UNBROKEN, (
-        "the names of schedules before were still there"
-    )
-    assert words["row_in_another_form"]["contention"] == "lost"
+        found = [answer["result"] for _, answer in lanes.explore([before, job])][-1]
+    assert found.exhausted
+    words = {str(of): str(word) for of, (word, _) in found.came_to.items()}
+    assert {of: words[of] for of in expected} == expected
