@@ -1,6 +1,7 @@
 """The constraints of tables, each with how it is dropped and how it is added again.
 
-A primary key takes the foreign keys that refer to it along. On MariaDB, where it is the table itself, it is left alone.
+A primary key takes the foreign keys that refer to it along. On MariaDB an index of the same columns stands in for it:
+foreign keys and AUTO_INCREMENT ask for one, and locks of rows are taken in it.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ from psycopg import sql
 from lost_update_lab.snapshot.catalogue import Table
 
 _POSTGRES = """
-SELECT conrelid::regclass::text, conname, pg_get_constraintdef(oid), true, conindid, contype = 'p' FROM pg_constraint
-WHERE conrelid = ANY(%(tables)s) AND contype IN ('p', 'u', 'c', 'x')
-UNION ALL SELECT indrelid::regclass::text, indexrelid::regclass::text, pg_get_indexdef(indexrelid), false, NULL, false
+SELECT conrelid::regclass::text, conname, pg_get_constraintdef(oid), true, conindid, contype = 'p', conrelid
+FROM pg_constraint WHERE conrelid = ANY(%(tables)s) AND contype IN ('p', 'u', 'c', 'x')
+UNION ALL SELECT indrelid::regclass::text, indexrelid::regclass::text, pg_get_indexdef(indexrelid), false, NULL, false,
+    indrelid
 FROM pg_index i WHERE indrelid = ANY(%(tables)s) AND indisunique AND NOT indisprimary
 AND NOT EXISTS (SELECT FROM pg_constraint WHERE conindid = i.indexrelid)
 ORDER BY 1, 2
@@ -29,9 +31,12 @@ SELECT conindid, conrelid::regclass::text, conname, pg_get_constraintdef(oid) FR
 WHERE confrelid = ANY(%(tables)s) AND contype = 'f' AND conparentid = 0
 """
 #: lines of MariaDB's SHOW CREATE TABLE
+_PRIMARY = re.compile(r"PRIMARY KEY (?P<columns>\(.*\)).*", re.IGNORECASE)
 _UNIQUE = re.compile(r"UNIQUE KEY `(?P<name>[^`]+)`.*", re.IGNORECASE)
 _CHECK = re.compile(r"CONSTRAINT `(?P<name>[^`]+)` CHECK .*", re.IGNORECASE)
 _OF_COLUMN = re.compile(r"(?P<column>`(?P<name>[^`]+)` .*?) CHECK \(.*", re.IGNORECASE)
+#: the index in the place of a primary key
+_STANDS_IN = "explorer_key"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +46,7 @@ class Constraint:
     title: str
     drop: str
     add: str
-    key_of: str = ""
+    key_of: Table | None = None
 
     @contextmanager
     def dropped(self, run: Callable[[str], object], restore: Callable[[], None]) -> Iterator[None]:
@@ -56,9 +61,10 @@ class Constraint:
 
 def of_postgres(session: psycopg.Connection[Any], tables: Iterable[Table]) -> Iterator[Constraint]:
     """Also the unique indexes."""
-    of = {"tables": [each.oid for each in tables]}
+    by_oid = {each.oid: each for each in tables}
+    of = {"tables": list(by_oid)}
     found, referring = session.execute(_POSTGRES, of).fetchall(), session.execute(_REFERRING, of).fetchall()
-    for table, name, definition, named, index, is_key in found:
+    for table, name, definition, named, index, is_key, oid in found:
         if named:
             every = [
                 (table, name, definition),
@@ -66,7 +72,7 @@ def of_postgres(session: psycopg.Connection[Any], tables: Iterable[Table]) -> It
             ]
             added = "; ".join(_altered(at, f"ADD CONSTRAINT {{}} {made}", each) for at, each, made in every)
             drop = _altered(table, "DROP CONSTRAINT {} CASCADE", name)
-            yield Constraint(f"{table}: {name}", drop, added, table if is_key else "")
+            yield Constraint(f"{table}: {name}", drop, added, by_oid[oid] if is_key else None)
         else:
             yield Constraint(f"{table}: {definition}", f"DROP INDEX {name}", definition)
 
@@ -84,7 +90,11 @@ def of_mariadb(
         alter = f"ALTER TABLE `{table.name}`"
         for line in created.splitlines()[1:-1]:
             each = line.strip().removesuffix(",")
-            if found := _UNIQUE.fullmatch(each):
+            if found := _PRIMARY.fullmatch(each):
+                drop = f"{alter} DROP PRIMARY KEY, ADD INDEX {_STANDS_IN} {found['columns']}"
+                add = f"{alter} DROP INDEX {_STANDS_IN}, ADD {each}"
+                yield Constraint(f"{table.name}: the primary key", drop, add, table)
+            elif found := _UNIQUE.fullmatch(each):
                 title = f"{table.name}: {found['name']}"
                 yield Constraint(title, f"{alter} DROP INDEX `{found['name']}`", f"{alter} ADD {each}")
             elif found := _CHECK.fullmatch(each):

@@ -15,10 +15,18 @@ from lost_update_lab.scenarios.exploration import Opened
 from lost_update_lab.scenarios.mutator import Mutator
 from lost_update_lab.scenarios.result import SURVIVES, UNDECIDED, Mutation, Tried
 from lost_update_lab.scenarios.serial import SerialOrders
+from lost_update_lab.snapshot.catalogue import Table
 from lost_update_lab.under_test.operations import BREACHES
 from lost_update_lab.under_test.scenario import Mistake
 
 CONSTRAINT = "without the constraint"
+_IN_ALL_LINES = re.IGNORECASE | re.DOTALL
+#: what follows the table's name: the columns that get a value, where a statement names them
+_NAMED = re.compile(
+    r'^["`]?\s*(?:AS\s+\S+\s*)?\((?!\s*SELECT\b)([^()]*)\)|^["`]?\s*SET\s(.*)|^["`]?\s*(DEFAULT)\s+VALUES'
+    r"|\bTHEN\s+INSERT\s*\(([^()]*)\)",
+    _IN_ALL_LINES,
+)
 
 
 def mutations(opened: Opened) -> Iterator[Tried]:
@@ -31,16 +39,22 @@ def mutations(opened: Opened) -> Iterator[Tried]:
         yield _tried(opened, mutation)
     with opened.of.constraints(opened.addresses, touched) as (run, constraints):
         for each in constraints:
-            if each.key_of and not any(_inserts(each.key_of, command) for command in commands):
-                continue  # rows that are only changed need no key
+            if each.key_of and not any(gives_key(each.key_of, command) for command in commands):
+                continue  # nobody can give a key twice that a sequence numbers; rows that are only changed need none
             with each.dropped(run, opened.database.restore):
                 yield _tried(opened, Mutation(CONSTRAINT, "", each.title))
 
 
-def _inserts(table: str, command: str) -> bool:
-    """Does its text put rows there?"""
-    name = re.escape(table.rpartition(".")[2].strip('"'))
-    return bool(re.search(rf"\b(INSERT|MERGE)\b.*\b{name}\b", command, re.IGNORECASE | re.DOTALL))
+def gives_key(table: Table, command: str) -> bool:
+    """Does its text put rows there, whose key the server does not make by itself?"""
+    into = rf"\b(?:INSERT|REPLACE|MERGE)\b.*?\b{re.escape(table.name)}\b"
+    if not (found := re.search(into, command, _IN_ALL_LINES)):
+        return False
+    made = {each.name.lower() for each in table.columns if each.name in table.key and each.unlike_any}
+    if not (columns := _NAMED.search(command[found.end() :])):
+        return True  # it gives every column
+    (names,) = filter(lambda each: each is not None, columns.groups())
+    return made <= {each.partition("=")[0].strip(' "`').lower() for each in names.split(",")}
 
 
 def _tried(opened: Opened, mutation: Mutation) -> Tried:

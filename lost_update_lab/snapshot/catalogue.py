@@ -54,6 +54,11 @@ class Column:
     drawn: bool
     chance: bool
 
+    @property
+    def unlike_any(self) -> bool:
+        """Unless somebody gives its value, the server makes one that no other row has."""
+        return self.drawn or (self.type == "uuid" and self.chance)
+
 
 @dataclass(frozen=True, slots=True)
 class Table:

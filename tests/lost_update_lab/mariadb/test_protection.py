@@ -108,6 +108,22 @@ def once(number: int, *, sql: Any) -> bool:
         return bool(cursor.execute("INSERT IGNORE INTO account VALUES (%s, 7)", [number]))
 
 
+def reserve(number: int, *, sql: Any) -> bool:
+    with sql.cursor() as cursor:
+        taken = cursor.execute("INSERT IGNORE INTO voucher VALUES (%s, 1)", [number])
+        cursor.execute("INSERT INTO redemption SET code = %s, customer = 1", [number])
+        return bool(taken)
+
+
+def test_a_primary_key_is_dropped_and_there_again(trial: Trial) -> None:
+    """With the foreign key that refers to it. The redemptions' own numbers are AUTO_INCREMENT: nothing to miss."""
+    for _ in range(2):
+        result = trial([(reserve, 7), (reserve, 7)], mutate=True)
+        assert result.verdict == "kept", str(result)
+        found = {each.mutation.what: each.word for each in result.mutations}
+        assert found == {"voucher: the primary key": "violated"}
+
+
 def test_constraints_are_dropped_and_there_again(trial: Trial) -> None:
     def opens() -> None:
         shop.open_shop()
@@ -123,6 +139,7 @@ def test_constraints_are_dropped_and_there_again(trial: Trial) -> None:
         assert {each.mutation.what: each.word for each in result.mutations} == {
             "account: worth": "violated",
             "account: enough": SURVIVES,
+            "account: the primary key": SURVIVES,
             "account: the check of id": SURVIVES,
         }
         assert {each.mutation.kind for each in result.mutations} == {CONSTRAINT}
