@@ -14,6 +14,7 @@ from lost_update_lab.scenarios.constraints import Constraint, of_postgres
 from lost_update_lab.scenarios.isolation import level_of
 from lost_update_lab.snapshot.catalogue import OWN, Table
 from lost_update_lab.snapshot.functions import Names
+from lost_update_lab.snapshot.made import MadeBefore
 from lost_update_lab.snapshot.postgres import TABLE_IS_LOCKED, CannotBeRestored, PostgresSnapshot
 from lost_update_lab.under_test.scenario import Mistake
 from lost_update_lab.under_test.servers import Servers, prepared
@@ -42,22 +43,24 @@ def mark(connection: psycopg.Connection[Any]) -> object:
 
 @contextmanager
 def left_as_found(servers: Servers) -> Iterator[None]:
-    """At the end, new tables are dropped, and the others hold what they held before, whatever is still under way."""
+    """At the end, what is newer is dropped, and the rest holds what it held before, whatever is still under way."""
     before = _snapshot(servers, "explorer_before")
+    made = MadeBefore(before.connection)
     try:
         yield
     finally:
         try:
-            _as_before(before)
+            _as_before(before, made)
         except (Broken, psycopg.errors.LockNotAvailable):
             before.connection.execute(_END_ALL)
-            _as_before(before)
+            _as_before(before, made)
         before.close()
 
 
-def _as_before(before: PostgresSnapshot) -> None:
-    before.drop_newer()
+def _as_before(before: PostgresSnapshot, made: MadeBefore) -> None:
+    made.drop_newer()
     before.restore_all()
+    made.refresh()
 
 
 def tables(servers: Servers) -> PostgresSnapshot:

@@ -11,11 +11,11 @@ from psycopg import sql
 
 #: the engine's own schemas
 OWN = ("explorer", "explorer_opening", "explorer_before")
-_NOT_THE_USERS = f"nspname NOT IN {('pg_catalog', 'information_schema', *OWN)} AND nspname !~ '^pg_'"
+NOT_THE_USERS = f"nspname NOT IN {('pg_catalog', 'information_schema', *OWN)} AND nspname !~ '^pg_'"
 
 _TABLES = f"""
 SELECT c.oid, nspname, relname FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace
-WHERE relkind = 'r' AND {_NOT_THE_USERS}
+WHERE relkind = 'r' AND {NOT_THE_USERS}
 AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.objid = c.oid AND d.classid = 'pg_class'::regclass AND d.deptype = 'e')
 ORDER BY nspname, relname
 """  # noqa: S608  (names of our own)
@@ -34,12 +34,12 @@ FROM pg_constraint WHERE conrelid = ANY(%s) AND contype IN ('p', 'f')
 """
 _SEQUENCES = f"""
 SELECT nspname, relname FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace
-WHERE relkind = 'S' AND {_NOT_THE_USERS} ORDER BY nspname, relname
+WHERE relkind = 'S' AND {NOT_THE_USERS} ORDER BY nspname, relname
 """  # noqa: S608
 _OUT_OF_REACH = f"""
 SELECT 'large objects' WHERE EXISTS (SELECT FROM pg_largeobject_metadata)
 UNION ALL SELECT 'the foreign table ' || relname FROM pg_class JOIN pg_namespace n ON n.oid = relnamespace
-WHERE relkind = 'f' AND {_NOT_THE_USERS}
+WHERE relkind = 'f' AND {NOT_THE_USERS}
 """  # noqa: S608
 
 

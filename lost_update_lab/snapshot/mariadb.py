@@ -36,6 +36,11 @@ _NAMES = """
 SELECT table_name FROM information_schema.tables
 WHERE table_schema = DATABASE() AND table_type IN ('BASE TABLE', 'SEQUENCE')
 """
+#: what a setup makes besides tables
+_MADE = """
+SELECT 'VIEW', table_name FROM information_schema.views WHERE table_schema = DATABASE()
+UNION ALL SELECT routine_type, routine_name FROM information_schema.routines WHERE routine_schema = DATABASE()
+"""
 _NEXT = "SELECT next_not_cached_value FROM `{}`"
 _COLUMNS = """
 SELECT table_name, column_name, column_key = 'PRI', extra LIKE '%GENERATED%', column_default
@@ -81,6 +86,7 @@ class MariaDBSnapshot:
         self.sequences = {name: int(run(_NEXT.format(name))[0][0]) for (name,) in run(_SEQUENCES)}
         self.tables = {each.name: each for each in _look(run, self.sequences) if each.name not in besides}
         self._filled = [name for name in self.tables if run(f"SELECT 1 FROM `{name}` LIMIT 1")]  # noqa: S608
+        self._made = run(_MADE)
         self._restores = 0
         self._take()
 
@@ -137,7 +143,10 @@ class MariaDBSnapshot:
             raise
 
     def restore_all(self) -> None:
-        """Drop the tables and sequences that were created since, and restore the others, as far as they exist."""
+        """Drop what was created since, and restore the others, as far as they exist."""
+        for kind, name in self.run(_MADE):
+            if (kind, name) not in self._made:
+                self.run(f"DROP {kind} IF EXISTS `{name}`")
         there = {name for (name,) in self.run(_NAMES)}
         for name in there - {*self.tables, *self.sequences}:
             self._change(f"DROP TABLE `{name}`")  # of a sequence, too

@@ -144,7 +144,9 @@ class PostgresSnapshot:
                 self.connection.execute(sql.SQL("VACUUM {}").format(table.quoted))
 
     def restore_all(self) -> None:
-        """The same, also where sessions wrote that were not told to publish their counts."""
+        """The same, also where sessions wrote that were not told to publish their counts, and if tables or sequences
+        have been dropped since."""
+        self._define()
         self._restore(every=True)
 
     def _restore(self, every: bool) -> str:
@@ -194,20 +196,6 @@ class PostgresSnapshot:
         kept = sql.Identifier(self.schema, f"opening_{self.tables.index(table) + 1}")
         query = sql.SQL("SELECT row_to_json(t)::text FROM {} t").format(kept)
         return [json.loads(text) for (text,) in self.connection.execute(query).fetchall()]
-
-    def drop_newer(self) -> None:
-        """Drop the tables that were created since. A table that replaces another of the same name stays: the code that
-        dropped the old one meant to, and no snapshot can make it again."""
-        known = {table.oid for table in self.tables}
-        found = look(self.connection).tables
-        replaced = {table.title for table in self.tables} - {
-            table.title for table in found if table.oid in known
-        }
-        if replaced:
-            self._define()
-        for table in found:
-            if table.oid not in known and table.title not in replaced:
-                self.connection.execute(sql.SQL("DROP TABLE IF EXISTS {} CASCADE").format(table.quoted))
 
     def close(self) -> None:
         """Remove everything that the explorer has made in the database."""

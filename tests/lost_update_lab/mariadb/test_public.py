@@ -91,6 +91,8 @@ def test_the_database_is_left_as_it_was_found(trial: Trial, address: str) -> Non
         def changes() -> None:
             shop.ask("INSERT INTO account VALUES (3, 100)")
             shop.ask("CREATE TABLE newer (id INT)")
+            shop.ask("CREATE VIEW poor AS SELECT id FROM account WHERE balance < 10")
+            shop.ask("CREATE FUNCTION seven() RETURNS INT DETERMINISTIC RETURN 7")
 
         workers = [worker("Ann", shop.withdraw, 200, 1), worker("Bob", shop.withdraw, 200, 2)]
         assert trial(workers, setup=changes).verdict == "violated"
@@ -98,6 +100,8 @@ def test_the_database_is_left_as_it_was_found(trial: Trial, address: str) -> Non
         assert cursor.fetchall() == ((1, 100), (2, 100))
         cursor.execute("SHOW TABLES")
         assert cursor.fetchall() == (("account",),)
+        cursor.execute("SHOW FUNCTION STATUS WHERE db = DATABASE()")
+        assert cursor.fetchall() == ()
         cursor.execute("SHOW DATABASES LIKE 'explorer%'")
         assert cursor.fetchall() == ()
 
