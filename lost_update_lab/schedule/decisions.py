@@ -28,7 +28,7 @@ def next_task(world: World) -> Task | None:
         for task in world.tasks:
             if task.state is State.RUN:
                 return task
-        if world.deadlock and not world.bounds.deadlocks:
+        if world.is_left_in_deadlock:
             world.cut = True
             return None
         if all(worker.finished for worker in world.workers) and not _sent(world):

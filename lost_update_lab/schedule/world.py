@@ -67,6 +67,8 @@ class World:
     #: tasks that are blocked in a server, in the order in which they came
     waiting_line: list[Task] = field(default_factory=list)
     deadlock: list[Task] = field(default_factory=list)
+    #: a server that ends deadlocks by itself has ended one
+    ended_deadlock: bool = False
 
     # -- faults
     spent: list[Fault] = field(default_factory=list)
@@ -149,6 +151,11 @@ class World:
     def disk(self) -> Any:
         """The disk that the workers share, if they are processes of one machine."""
         return self.servers.get(FILES)
+
+    @property
+    def is_left_in_deadlock(self) -> bool:
+        """Nobody wants to know what follows (Bounds.deadlocks)."""
+        return not self.bounds.deadlocks and (bool(self.deadlock) or self.ended_deadlock)
 
     # -- what everyone can see ------------------------------------------------------------------------------------
 

@@ -148,7 +148,7 @@ class Search(Choosing):
         if run.wall_clock_read and not self.harness.looks and self.bounds.faults:
             raise LooksAfterAll
         if run.cut:
-            result.left_in_deadlock += bool(run.deadlock) and not self.bounds.deadlocks
+            result.left_in_deadlock += run.is_left_in_deadlock
             return None
 
         if self.full and not run.stuck:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -42,6 +43,8 @@ from lost_update_lab.servers.mariadb.server import MARIADB, MariaDBServer
 from lost_update_lab.servers.mariadb.session import look_again, session_of
 from lost_update_lab.telling.narrative import shortened
 
+#: InnoDB has ended a deadlock: this side hears it
+_DEADLOCK = re.compile(r"\w+: 1213,")
 #: the errors of a command that was interrupted, of one that waited too long for a row, and of one that took too long
 _INTERRUPTED, _TIMED_OUT, _TOO_LONG = 1317, 1205, 1969
 _LOST = 2013
@@ -264,6 +267,7 @@ def _tell(world: World, task: Task, op: Op, reply: bytes, told: str) -> None:
     task.timed |= op.timed
     if is_refused(op, told):
         refusals.note(world, task)
+    world.ended_deadlock |= _DEADLOCK.match(told) is not None
     pending.tell(world, task, op, told)
     pending.hear(world, task, reply)
 

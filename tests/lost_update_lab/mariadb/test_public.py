@@ -177,3 +177,16 @@ def test_psycopg_beside_a_mariadb_is_told(trial: Trial, scenario_urls: tuple[str
 
     with pytest.raises(Mistake, match="was given a MariaDB"):
         trial([worker("Ann", operation), worker("Bob", operation)])
+
+
+def test_a_schedule_that_is_left_at_a_deadlock(trial: Trial) -> None:
+    def both_rows(one: int, other: int, *, sql: Any) -> None:
+        sql.begin()
+        with sql.cursor() as cursor:
+            for each in (one, other):
+                cursor.execute("UPDATE account SET balance = balance + 1 WHERE id = %s", [each])
+        sql.commit()
+
+    found = trial([worker("Ann", both_rows, 1, 2), worker("Bob", both_rows, 2, 1)], deadlocks=False)
+    assert found.kept
+    assert "were left at a deadlock" in found.bounds
