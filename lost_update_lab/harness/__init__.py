@@ -100,6 +100,7 @@ class Harness:
         self.patches = Patches()
         self.until, self.runs = _now() + (bounds.budget or inf), 0
         self.all_begin = False  # also the workers that wait for a crash: so that their clients are warm, too
+        self.one_by_one = False  # serial orders: nothing is delivered twice
         self.keeps = False  # a search is under way, and what exists stays until its end (garbage.py)
         #: found out before a search (poll_calibration.py): does a worker look at a wall clock? The longest lease, in µs
         self.looks, self.longest = False, 0
@@ -224,7 +225,8 @@ class Harness:
 
     def _know(self, run: World) -> None:
         for worker in run.workers:
-            if not self.all_begin and self.bounds.stands_for(worker.index) is not None:
+            begins = self.all_begin or (self.bounds.twice and not self.one_by_one)
+            if not begins and self.bounds.stands_for(worker.index) is not None:
                 worker.dormant, worker.main.state = True, State.DONE
         run.until, run.looks = self.until, self.looks
         run.longest, run.recording, run.counted = self.longest, self.recording, self.counted

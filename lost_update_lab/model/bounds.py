@@ -54,13 +54,15 @@ class Bounds:
     budget: float | None = None
     recorded: bool = True
     in_memory: bool = True
-    #: the workers of the second half stand for those of the first half again: each begins when its other one crashes
+    #: the workers of the second half stand for those of the first half again: each begins when its other one crashes …
     redelivers: bool = False
+    #: … or at any time
+    twice: bool = False
     #: what follows once a server aborts a transaction to end a deadlock; False: the schedule is left there
     deadlocks: bool = True
 
     def stands_for(self, index: int) -> int | None:
-        """The worker whose crash this one waits for. None: it begins by itself."""
+        """The worker whose task this one does again. None: it has a task of its own."""
         callers = self.workers // 2
         return index - callers if self.redelivers and index >= callers else None
 

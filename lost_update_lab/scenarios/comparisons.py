@@ -16,8 +16,9 @@ from lost_update_lab.under_test.operations import BREACHES
 from lost_update_lab.under_test.scenario import MOST_WORKERS, Mistake, Operation, Scenario, Worker, worker
 
 T = TypeVar("T")
-#: retry=: the worker's task is delivered again after a crash, to a new process
-REDELIVERED = "redelivered"
+#: retry=: the worker's task is delivered to another process too. After a crash; or, whether there was one or not, at
+#: any time: the acknowledgement of the first one was lost, or it took longer than the queue waits
+REDELIVERED, TWICE = "redelivered", "delivered twice"
 MOST_REDELIVERED = MOST_WORKERS // 2
 #: gravest first
 GRAVITY = (*BREACHES, INCONCLUSIVE, KEPT)
@@ -99,7 +100,7 @@ def together(name: str, parts: Sequence[Result]) -> Result:
 def repeated(scenario: Scenario, retry: Any) -> Scenario:
     """The scenario with the retries of its operations' callers. Raises Mistake."""
     given = retry if isinstance(retry, tuple) else (retry,)
-    errors = tuple(each for each in given if not is_redelivered(each))
+    errors = tuple(each for each in given if not _deliveries(each))
     if errors != (None,) and errors:
         workers = [
             replace(
@@ -111,28 +112,30 @@ def repeated(scenario: Scenario, retry: Any) -> Scenario:
             for each in scenario.workers
         ]
         scenario = replace(scenario, workers=tuple(workers))
-    return _redelivered(scenario) if is_redelivered(retry) else scenario
+    return _redelivered(scenario, TWICE in _deliveries(retry)) if is_redelivered(retry) else scenario
 
 
 def is_redelivered(retry: Any) -> bool:
-    """Is a task delivered again whose worker has crashed?"""
-    return any(
-        isinstance(each, str) and each == REDELIVERED
-        for each in (retry if isinstance(retry, tuple) else (retry,))
-    )
+    """Is a task delivered again?"""
+    return bool(_deliveries(retry))
 
 
-def _redelivered(scenario: Scenario) -> Scenario:
-    """Each worker, and what its task queue does once that has crashed: another process does the same from the
-    beginning. Raises Mistake."""
-    if not scenario.faults or Fault.CRASH not in scenario.kinds:
-        raise Mistake(
-            f"retry={REDELIVERED!r} delivers a task again after a crash, and none may come: say crashes=1"
-        )
+def _deliveries(retry: Any) -> list[str]:
+    given = retry if isinstance(retry, tuple) else (retry,)
+    return [each for each in given if isinstance(each, str) and each in (REDELIVERED, TWICE)]
+
+
+def _redelivered(scenario: Scenario, twice: bool) -> Scenario:
+    """Each worker, and what its task queue does once that has crashed, or (`twice`) at any time: another process does
+    the same from the beginning. Raises Mistake."""
+    word = TWICE if twice else REDELIVERED
+    if not twice and not (scenario.faults and Fault.CRASH in scenario.kinds):
+        told = "delivers a task again after a crash, and none may come"
+        raise Mistake(f"retry={word!r} {told}: say crashes=1, or retry={TWICE!r}")
     if len(scenario.workers) > MOST_REDELIVERED:
-        raise Mistake(f"retry={REDELIVERED!r} takes at most {MOST_REDELIVERED} workers: each comes twice")
+        raise Mistake(f"retry={word!r} takes at most {MOST_REDELIVERED} workers: each comes twice")
     again = tuple(replace(each, name=f"{each.name} again") for each in scenario.workers)
-    return replace(scenario, workers=(*scenario.workers, *again), redelivered=True)
+    return replace(scenario, workers=(*scenario.workers, *again), redelivered=True, twice=twice)
 
 
 def retried(operation: Operation, retry: Any) -> Operation:
@@ -142,10 +145,9 @@ def retried(operation: Operation, retry: Any) -> Operation:
     if all(isinstance(each, type) and issubclass(each, Exception) for each in errors):
         return replace(operation, call=retrying(operation.call, *errors))
     if not callable(retry):
-        raise Mistake(
-            f"retry= takes exceptions, or a function that wraps an operation, not {retry!r}. Write "
-            f"retry=SerializationFailure, retry={REDELIVERED!r}, or retry=tenacity.retry(stop=stop_after_attempt(3))"
-        )
+        told = f"retry= takes exceptions, or a function that wraps an operation, not {retry!r}"
+        words = f"retry=SerializationFailure, retry={REDELIVERED!r}, retry={TWICE!r}"
+        raise Mistake(f"{told}. Write {words}, or retry=tenacity.retry(stop=stop_after_attempt(3))")
     wrapped = retry(operation.call)
     return replace(operation, call=update_wrapper(wrapped, operation.call))
 

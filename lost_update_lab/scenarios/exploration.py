@@ -82,6 +82,7 @@ class Opened:
             budget=of.budget,
             aside=ASIDE,
             redelivers=of.redelivered,
+            twice=of.twice,
             deadlocks=of.deadlocks,
         )
 

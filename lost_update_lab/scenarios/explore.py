@@ -315,7 +315,7 @@ def _callers(scenario: Scenario) -> str:
         return (
             f"{', '.join(others)} and {last}, each" * bool(others)
             + last * (not others)
-            + " delivered again after a crash"
+            + (" delivered twice" if scenario.twice else " delivered again after a crash")
         )
     return f"{', '.join(others)} and {last}" if others else f"the tasks of {last}"
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import permutations, product
 from typing import Any
 
 from lost_update_lab.model.gaps import AN_HOUR, Lease
@@ -43,7 +45,8 @@ class Judge:
             return Judgement(STALLED, tuple(found))
         if self.scenario.invariants or self.serial is None or not self.serial.closed:
             return Judgement(UNBROKEN)
-        return self._serializable(observed)
+        judged = [self._serializable(each) for each in self._as_delivered(observed)]
+        return next((each for each in judged if each.word == UNBROKEN), judged[0])
 
     def _broken(self, observed: FinishedSchedule) -> Iterator[str]:
         for invariant in self.scenario.invariants:
@@ -73,6 +76,24 @@ class Judge:
 
     # -- the default: some serial order -----------------------------------------------------------------------------
 
+    def _as_delivered(self, observed: FinishedSchedule) -> Iterator[FinishedSchedule]:
+        """Of a task that was delivered twice, one delivery does it and the other one finds it done: whichever. One that
+        was cut off comes first: what it was told does not count."""
+        if not self.scenario.twice:
+            yield observed
+            return
+        whole = [_is_whole(ending) for ending in observed.endings]
+        callers = range(len(self.scenario.callers))
+        ways = [
+            [way for way in permutations((first, first + len(callers))) if whole[way[0]] <= whole[way[1]]]
+            for first in callers
+        ]
+        for taken in product(*ways):
+            places = [*(first for first, _ in taken), *(second for _, second in taken)]
+            answers = tuple(observed.outcome.answers[each] for each in places)
+            outcome = replace(observed.outcome, answers=answers)
+            yield replace(observed, endings=[observed.endings[each] for each in places], outcome=outcome)
+
     def _serializable(self, observed: FinishedSchedule) -> Judgement:
         """A worker that was cut off, or struck, has done each operation or not. What it was told does not count. If
         that worker was delivered again, and has returned, each operation has happened, and once."""
@@ -98,14 +119,16 @@ class Judge:
         return Judgement(REFUSED, (*told, "no serial order fails so; nothing else is wrong"))
 
     def _seconds(self, endings: Sequence[Ending]) -> Iterator[tuple[int, Ending]]:
-        """The workers that crashed, and how their second deliveries ended, as far as no fault struck these."""
+        """The workers whose task was delivered again, and how that delivery ended, as far as no fault struck it."""
         for index, first in enumerate(endings[: len(self.scenario.callers)]):
             second = self.scenario.again(index)
-            if first.crashed and second is not None and _is_whole(endings[second]):
+            if second is not None and (first.crashed or self.scenario.twice) and _is_whole(endings[second]):
                 yield index, endings[second]
 
     def _done_again(self, endings: Sequence[Ending]) -> set[int]:
-        return {index for index, second in self._seconds(endings) if second.error is None}
+        """Those of which only the second delivery came to its end, and did the task, or found it done."""
+        seconds = self._seconds(endings)
+        return {i for i, second in seconds if not _is_whole(endings[i]) and second.error is None}
 
     def _failed_again(self, endings: Sequence[Ending]) -> Judgement | None:
         failed = [second for _, second in self._seconds(endings) if second.error is not None]

@@ -252,5 +252,9 @@ class SerialOrders:
 
     def _once(self, chooser: InOrder, trace: Callable[..., None] | None) -> Run:
         chooser.begin()
-        with self.harness.unnoted():
-            return self.harness.run(chooser, {}, trace)
+        self.harness.one_by_one = True
+        try:
+            with self.harness.unnoted():
+                return self.harness.run(chooser, {}, trace)
+        finally:
+            self.harness.one_by_one = False

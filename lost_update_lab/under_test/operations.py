@@ -127,7 +127,7 @@ class Operations:
         for operation in self.scenario.workers[index].operations:
             results.append(self._call(operation))
             self.done[index] += 1
-        if self.scenario.redelivered and (place := here()):
+        if self.scenario.redelivered and not self.scenario.twice and (place := here()):
             place.run.acknowledges(place.task)
         return ResultText.of(results[0] if len(results) == 1 else results)
 

@@ -187,8 +187,10 @@ class Scenario:
 
     #: is a schedule followed beyond a deadlock, once with each of its workers as the victim?
     deadlocks: bool = True
-    #: the workers of the second half are those of the first half, delivered again after a crash
+    #: the workers of the second half are those of the first half, delivered again after a crash …
     redelivered: bool = False
+    #: … or, without one, at any time: while the first one runs, or once it has ended
+    twice: bool = False
 
     @property
     def callers(self) -> tuple[Worker, ...]:
@@ -196,7 +198,7 @@ class Scenario:
         return self.workers[: len(self.workers) // 2] if self.redelivered else self.workers
 
     def again(self, index: int) -> int | None:
-        """The number of the worker that begins when this one crashes."""
+        """The number of the worker that does the same task again."""
         return index + len(self.callers) if self.redelivered and index < len(self.callers) else None
 
     @property

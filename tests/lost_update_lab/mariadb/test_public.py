@@ -179,6 +179,38 @@ def test_psycopg_beside_a_mariadb_is_told(trial: Trial, scenario_urls: tuple[str
         trial([worker("Ann", operation), worker("Bob", operation)])
 
 
+def charge(invoice: int, by_lock: bool, *, sql: Any) -> str:
+    """The account's balance is what was not charged yet. With the lock, only one delivery finds it so."""
+    sql.begin()
+    with sql.cursor() as cursor:
+        cursor.execute(f"SELECT balance FROM account WHERE id = %s{' FOR UPDATE' * by_lock}", [invoice])
+        charged = cursor.fetchone()[0] == 0
+        if not charged:
+            cursor.execute("UPDATE account SET balance = 0 WHERE id = %s", [invoice])
+            cursor.execute("INSERT INTO redemption (customer) VALUES (%s)", [invoice])
+    sql.commit()
+    return "charged already" if charged else "charged"
+
+
+@pytest.mark.parametrize("faults", [{}, {"crashes": 1}])
+def test_a_task_that_is_delivered_twice(trial: Trial, faults: dict[str, int]) -> None:
+    how: dict[str, Any] = {"retry": "delivered twice", **faults}
+    assert trial([worker("task", charge, 1, by_lock=False)], **how).verdict == "violated"
+    found = trial([worker("task", charge, 1, by_lock=True)], **how)
+    assert (found.verdict, found.exhausted) == ("kept", True), str(found)
+
+
+def test_a_task_that_is_delivered_again_after_a_crash(trial: Trial) -> None:
+    def in_two_commits(invoice: int, *, sql: Any) -> None:
+        with sql.cursor() as cursor:
+            cursor.execute("INSERT INTO redemption (customer) VALUES (%s)", [invoice])
+            cursor.execute("UPDATE account SET balance = 0 WHERE id = %s", [invoice])
+
+    how: dict[str, Any] = {"retry": "redelivered", "crashes": 1}
+    assert trial([worker("task", in_two_commits, 1)], **how).verdict == "violated"
+    assert trial([worker("task", charge, 1, by_lock=True)], **how).kept
+
+
 def test_a_schedule_that_is_left_at_a_deadlock(trial: Trial) -> None:
     def both_rows(one: int, other: int, *, sql: Any) -> None:
         sql.begin()

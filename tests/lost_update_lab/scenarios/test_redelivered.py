@@ -142,3 +142,58 @@ def test_mistakes(trial: Trial) -> None:
         trial(of(pay, 1), setup=invoices, retry="redelivered", pauses=1)
     with pytest.raises(Mistake, match="takes at most 4 workers"):
         trial(of(pay, 1, 2, 3, 4, 5), setup=invoices, retry="redelivered", crashes=1)
+
+
+def pay_under_the_rows_lock(invoice: int, sql: Any) -> str:
+    with sql.transaction():
+        query = "SELECT paid FROM invoice WHERE id = %s FOR UPDATE"
+        ((paid,),) = sql.execute(query, [invoice]).fetchall()
+        if not paid:
+            sql.execute("INSERT INTO charge (invoice) VALUES (%s)", [invoice])
+            sql.execute("UPDATE invoice SET paid = true WHERE id = %s", [invoice])
+    return "paid already" if paid else "paid"
+
+
+@pytest.mark.parametrize("invariant", [None, (once_each, "charged twice")])
+def test_a_task_that_comes_again_while_it_runs(trial: Trial, invariant: Any) -> None:
+    """No fault is needed: the queue waited less long than the task takes, or did not hear its acknowledgement."""
+    how: dict[str, Any] = {"setup": invoices, "retry": "delivered twice", "invariant": invariant}
+    assert trial(of(pay, 1), **how).verdict == "violated"
+    assert trial(of(pay_at_once, 1), **how).verdict == "violated"
+    for right in (pay_with_a_key, pay_under_the_rows_lock):
+        found = trial(of(right, 1), **how)
+        assert (found.verdict, found.exhausted) == ("kept", True), str(found)
+        assert "every order of task 1 delivered twice, no fault in each" in found.bounds
+
+
+def test_delivered_twice_and_crashes(trial: Trial) -> None:
+    """A crash leaves the task to its other delivery."""
+    how: dict[str, Any] = {"setup": invoices, "retry": "delivered twice", "crashes": 1}
+    for right in (pay_with_a_key, pay_under_the_rows_lock):
+        found = trial(of(right, 1), **how)
+        assert (found.verdict, found.exhausted) == ("kept", True), str(found)
+
+    def begins_first(invoice: int, sql: Any) -> None:
+        if sql.execute("UPDATE invoice SET paid = true WHERE id = %s AND NOT paid", [invoice]).rowcount:
+            sql.execute("INSERT INTO charge (invoice) VALUES (%s)", [invoice])
+
+    found = trial(of(begins_first, 1), **how)
+    assert (found.verdict, found.hazards) == ("violated", {"contention": "kept", "crash": "violated"})
+
+
+def test_a_delivery_that_fails_beside_one_that_does_the_task(trial: Trial) -> None:
+    def fails(invoice: int, sql: Any) -> None:
+        pay_at_once(invoice, sql, "one")
+
+    how: dict[str, Any] = {"setup": invoices, "retry": "delivered twice"}
+    found = trial(of(fails, 1), **how)
+    assert found.verdict == "refused"
+    assert "failed: UniqueViolation" in found.sentence
+    assert trial(of(fails, 1), refusals=[psycopg.errors.UniqueViolation], **how).kept
+
+
+def test_two_tasks_that_are_delivered_twice(trial: Trial) -> None:
+    how: dict[str, Any] = {"setup": invoices, "retry": "delivered twice"}
+    found = trial(of(pay_under_the_rows_lock, 1, 2), **how)
+    assert (found.verdict, found.exhausted) == ("kept", True), str(found)
+    assert trial(of(pay, 1, 2), **how).verdict == "violated"
