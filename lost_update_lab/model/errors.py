@@ -37,7 +37,7 @@ ENDS_ITS_TRANSACTION = (
 IN_A_TRANSACTION = "send both commands inside of one transaction"
 NOT_DEFERRED = "let the setup make that trigger again as INITIALLY IMMEDIATE: what it finds then is explored"
 BY_A_LOOK = "poll the rows as well: a notification can be missed"
-IN_THE_SETUP = "make it in the setup, before any worker begins"
+IN_THE_SETUP = "make it in the setup, or in a migration, before any worker begins"
 BY_EXECUTE = "send these commands one by one, by execute()"
 THE_SERVERS = (
     "let it use the servers that it is handed; another one has to be given to the explorer, with a gate"

@@ -98,7 +98,7 @@ def waiting(place: Here, connection: Any, gen: Any) -> Standing:
     kind = driver.kind_of(gen, given)
     if error := (
         beyond(kind, given, server.timed)
-        or (None if server.makes_tables else ddl.beyond(text_of(given)))
+        or ddl.beyond(text_of(given))
         or _inside(server, given)
         or _begins_to_ask(server, given)
     ):

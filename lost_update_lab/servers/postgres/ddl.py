@@ -4,11 +4,14 @@ What an operation makes so is in no snapshot, so the next schedule would find it
 indexes of its catalogue who is the first. An operation that does so cannot be explored. PostgreSQL itself says which
 command does: a trigger of the database refuses it, also inside of a function. A temporary table is another one in each
 session. And a table that the setup has made is left alone by CREATE TABLE IF NOT EXISTS.
+
+Whoever explores locks that keep a row in a table of their own lets them make it (`TABLES`), and puts its rows back.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from typing import Any
 
 from psycopg.pq import ExecStatus
@@ -17,6 +20,8 @@ from lost_update_lab.model.errors import IN_THE_SETUP, Broken
 from lost_update_lab.telling.narrative import shortened
 
 MAKES = "the explorer puts rows back, and no tables: what an operation makes, alters or drops is not explored"
+#: the commands that make tables, and what belongs to them
+TABLES = ("CREATE TABLE", "CREATE TABLE AS", "SELECT INTO", "CREATE INDEX")
 #: the function notes what it refuses in a sequence, which no rollback takes back: code may hide the error. Once the
 #: explorer's own session has ended, it refuses nothing
 _REFUSE = """
@@ -33,7 +38,7 @@ BEGIN
         SELECT bool_or(schema_name IS DISTINCT FROM 'pg_temp') INTO makes
         FROM pg_catalog.pg_event_trigger_ddl_commands();
     END IF;
-    makes := makes AND pg_catalog.pg_backend_pid() <> {pid};
+    makes := makes AND pg_catalog.pg_backend_pid() <> {pid} AND tg_tag <> ALL ('{{{allowed}}}');
     IF makes AND EXISTS (SELECT FROM pg_catalog.pg_stat_get_activity({pid}) WHERE backend_start = '{since}') THEN
         PERFORM pg_catalog.nextval('explorer.refused');
         RAISE EXCEPTION '{sentence}';
@@ -57,10 +62,11 @@ _UNHEARD = re.compile(
 )
 
 
-def refuse(admin: Any) -> None:
-    """From now on. `admin`: the explorer's own session, a superuser's."""
+def refuse(admin: Any, allowed: Collection[str] = ()) -> None:
+    """From now on. `admin`: the explorer's own session, a superuser's. `allowed`: the names of commands."""
     pid, since = admin.execute(_SELF).fetchone()
-    done = admin.pgconn.exec_(_REFUSE.format(pid=pid, since=since, sentence=MAKES).encode())
+    text = _REFUSE.format(pid=pid, since=since, sentence=MAKES, allowed=",".join(allowed))
+    done = admin.pgconn.exec_(text.encode())
     if done.status != ExecStatus.COMMAND_OK:
         raise RuntimeError(f"noticing what makes tables: {done.error_message.decode(errors='replace')}")
 

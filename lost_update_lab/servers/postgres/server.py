@@ -85,7 +85,7 @@ class PostgresServer(Plain):
         self._blockers: dict[int, set[int]] = {}
         self._line = locks.WaitingLine(self.admin, self._blockers_of)
         self.looks = Looks(self.admin, self._blockers_of)
-        self.learns = False
+        self.learns = self._refuses = False
         self.answers, self.way, self.draws = PostgresAnswers(), PostgresWay(), Draws()
         self._hidden = HiddenOnPostgres(self.ask, " ".join(counted) or contents_sql)
         #: commands that read and write
@@ -112,7 +112,7 @@ class PostgresServer(Plain):
         self._seen = {version: held for version, held in self._seen.items() if version <= known}
         self.version, self._ask, self._blockers, self.changed = 0, True, {}, False
         self.way, self.draws, self.clock = PostgresWay(), Draws(), ServerClock(self.timed)
-        self.looks.make(wanted=self.compound.any_looks and not self.makes_tables)
+        self.looks.make(wanted=self.compound.any_looks)
         self._set_clock()
         if self.answers.counting is None:
             self.answers.counting = {str(name, "utf-8").lower() for (name,) in self.ask(b"counting") if name}
@@ -349,7 +349,7 @@ class PostgresServer(Plain):
         self._proved()
         self._proving = True
         pids = [array([session.info.backend_pid for session in sessions])]
-        self.admin.pgconn.send_query_prepared(b"held" if self.makes_tables else b"left", pids)
+        self.admin.pgconn.send_query_prepared(b"left", pids)
         self.admin.pgconn.flush()
 
     def _proved(self) -> None:
@@ -371,8 +371,9 @@ class PostgresServer(Plain):
 
     def watch(self) -> None:
         self._bypass.watch()
-        if not self.makes_tables:
-            ddl.refuse(self.admin)
+        ddl.refuse(self.admin, ddl.TABLES if self.makes_tables else ())
+        if not self._refuses:
+            self._refuses = True
             self._prepare({b"left": f"{HELD} UNION ALL {ddl.REFUSED}"})
 
     def bypassed(self) -> str:
@@ -382,7 +383,6 @@ class PostgresServer(Plain):
 
     def close(self) -> None:
         self._line.end()
-        if not self.makes_tables:
-            ddl.allow(self.admin)
-            self.looks.drop()
+        ddl.allow(self.admin)
+        self.looks.drop()
         self.admin.close()

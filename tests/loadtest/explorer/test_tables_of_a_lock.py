@@ -71,6 +71,30 @@ def row_with_a_late_table(name: str, sql: str) -> Iterator[None]:
         cursor.execute(DELETE, [name])
 
 
+@contextmanager
+def counted(name: str, sql: str) -> Iterator[None]:
+    """Who comes as the second one is refused, or both are. But the first one may have counted before the second one
+    comes, and write what it has counted when that one has written, too: then each of them reads that it is alone."""
+    with connections[sql].cursor() as cursor:
+        cursor.execute("CREATE TABLE IF NOT EXISTS guest (name text)")
+        cursor.execute("CREATE TABLE IF NOT EXISTS guests (one int PRIMARY KEY, n int)")
+        cursor.execute("INSERT INTO guests VALUES (1, 0) ON CONFLICT DO NOTHING")
+        cursor.execute("INSERT INTO guest VALUES (%s)", [name])
+        cursor.execute("UPDATE guests SET n = (SELECT count(*) FROM guest)")
+        cursor.execute("SELECT n FROM guests")
+        if cursor.fetchone()[0] > 1:
+            raise TimeoutError
+        yield
+
+
+@contextmanager
+def grants_a_right(name: str, sql: str) -> Iterator[None]:
+    """What it grants stays for the schedules after this one."""
+    with row(name, sql), connections[sql].cursor() as cursor:
+        cursor.execute("DO $$ BEGIN EXECUTE 'GRANT SELECT ON its_own TO PUBLIC'; END $$")
+        yield
+
+
 def _free(cursor: Any, name: str) -> bool:
     cursor.execute("SELECT 1 FROM its_own WHERE name = %s AND NOT taken", [name])
     return bool(cursor.fetchone())
@@ -85,8 +109,9 @@ def _free(cursor: Any, name: str) -> bool:
         (row_in_another_form, 0, {"contention": "lost"}),
         (row_with_a_lease, 1, {"contention": UNBROKEN, "crash-holding": UNBROKEN, "pause": "lost"}),
         (row_with_a_late_table, 0, {"contention": UNBROKEN}),
+        (counted, 0, {"contention": "lost"}),
     ],
-    ids=["row", "another_form", "lease", "late_table"],
+    ids=["row", "another_form", "lease", "late_table", "counted"],
 )
 def test_a_row_in_a_table_of_its_own_is_a_lock(lock: Any, faults: int, expected: dict[str, str]) -> None:
     """`row` was stalled without any fault: the row of the schedule before was still there. The names of such schedules
@@ -100,3 +125,13 @@ def test_a_row_in_a_table_of_its_own_is_a_lock(lock: Any, faults: int, expected:
     assert found.exhausted
     words = {str(of): str(word) for of, (word, _) in found.came_to.items()}
     assert {of: words[of] for of in expected} == expected
+
+
+@pytest.mark.deep
+@pytest.mark.usefixtures("committed_db")
+def test_what_it_makes_beside_tables_is_refused() -> None:
+    """No text shows it. It was kept."""
+    with Lanes(1) as lanes:
+        ((_, answer),) = lanes.explore([Job(strategy=f"{__name__}:{grants_a_right.__name__}", faults=0)])
+    assert "puts rows back, and no tables" in answer["error"]
+    assert "in a migration" in answer["remedy"]
