@@ -39,23 +39,26 @@ DEFAULTS = (
 )
 #: functions that may look at tables, and what calls functions where no text shows it: views; tables with triggers, with
 #: rules, with policies, or with constraints (of a domain, too) or defaults that call one; a table whose partition is
-#: one of these; and one whose rows take those of such a table with them
+#: one of these; and one whose rows take those of such a table with them. No part depends on the row of another: asked
+#: for each table, it took 130 ms in a database of 145 tables, and takes 4 (psql's \\timing)
 CALLED_IN_POSTGRES = """
 WITH RECURSIVE calls AS (
     SELECT objid, classid FROM pg_depend WHERE refclassid = 'pg_proc'::regclass AND refobjid >= 16384
+), checks AS (
+    SELECT conrelid, contypid FROM pg_constraint JOIN calls ON objid = oid AND classid = 'pg_constraint'::regclass
 ), above AS (
     SELECT inhrelid AS below, inhparent AS oid FROM pg_inherits
     UNION SELECT conrelid, confrelid FROM pg_constraint
     WHERE contype = 'f' AND (confdeltype IN ('c', 'n', 'd') OR confupdtype IN ('c', 'n', 'd'))
+), calling AS (
+    SELECT tgrelid FROM pg_trigger WHERE NOT tgisinternal AND tgname <> 'explorer_looks'
+    UNION SELECT adrelid FROM pg_attrdef d JOIN calls ON objid = d.oid AND classid = 'pg_attrdef'::regclass
+    UNION SELECT conrelid FROM checks
+    UNION SELECT attrelid FROM checks JOIN pg_attribute ON atttypid = contypid WHERE NOT attisdropped
 ), found (oid) AS (
     SELECT c.oid FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace
-    WHERE nspname !~ '^(pg_|explorer|information_schema)' AND (relhasrules OR relrowsecurity
-    OR EXISTS (SELECT FROM pg_trigger t WHERE t.tgrelid = c.oid AND NOT t.tgisinternal AND tgname <> 'explorer_looks')
-    OR EXISTS (SELECT FROM calls JOIN pg_attrdef d ON d.oid = objid
-        WHERE classid = 'pg_attrdef'::regclass AND adrelid = c.oid)
-    OR EXISTS (SELECT FROM calls JOIN pg_constraint k ON k.oid = objid
-        LEFT JOIN pg_attribute a ON atttypid = contypid AND NOT attisdropped
-        WHERE classid = 'pg_constraint'::regclass AND c.oid IN (conrelid, attrelid)))
+    WHERE nspname !~ '^(pg_|explorer|information_schema)'
+    AND (relhasrules OR relrowsecurity OR c.oid IN (SELECT tgrelid FROM calling))
     UNION SELECT above.oid FROM above JOIN found ON below = found.oid
 )
 SELECT proname FROM pg_proc p JOIN pg_language l ON l.oid = prolang JOIN pg_namespace n ON n.oid = pronamespace
