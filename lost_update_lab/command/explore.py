@@ -10,11 +10,12 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
+from importlib.util import find_spec
 from pkgutil import resolve_name
 from typing import Any
 
 from lost_update_lab.scenarios.race import NotKept, Race
-from lost_update_lab.scenarios.result import BY_A_TEST, SURVIVES, Result, Tried
+from lost_update_lab.scenarios.result import BY_A_TEST, NOT_MADE, SURVIVES, UNDECIDED, Result, Tried
 from lost_update_lab.under_test.scenario import FAULT_WORDS, Mistake, faults_of
 
 #: the standard error of this process: pytest's output is not the command's
@@ -28,7 +29,8 @@ def explore(given: argparse.Namespace) -> list[Result]:
 
 def missed_by_tests(result: Result, tests: str) -> Result:
     """Which mutations that break no schedule break one of these tests? `tests`: as pytest takes it."""
-    command = [sys.executable, "-m", "pytest", "-q", "-x", *shlex.split(tests)]
+    alone = ["-n0"] if find_spec("xdist") else []
+    command = [sys.executable, "-m", "pytest", "-q", "-x", *alone, *shlex.split(tests)]
     if subprocess.run(command, check=False, stdout=STDERR).returncode:
         raise Mistake(f"`pytest {tests}` fails by itself: mend that first")
     tried = [_missed(each, command) if each.word == SURVIVES else each for each in result.mutations]
@@ -36,11 +38,13 @@ def missed_by_tests(result: Result, tests: str) -> Result:
 
 
 def _missed(tried: Tried, command: Sequence[str]) -> Tried:
-    if not tried.mutation.line:  # a constraint: the tests make their tables themselves
-        return tried
     option = f"--race-mutation={json.dumps(asdict(tried.mutation))}"
     done = subprocess.run([*command, option], check=False, stdout=STDERR)
-    return replace(tried, word=BY_A_TEST) if done.returncode == 1 else tried
+    if done.returncode == NOT_MADE:
+        if tried.mutation.line:
+            return replace(tried, told="no test sends it")
+        return replace(tried, word=UNDECIDED, told="no schedule breaks; none of the tests makes its table")
+    return replace(tried, word=BY_A_TEST) if done.returncode == 1 else replace(tried, told="nor does a test")
 
 
 def explored(name: str, bounds: Mapping[str, Any], replay: str = "") -> list[Result]:

@@ -11,6 +11,7 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from lost_update_lab.command.explore import explore
 from lost_update_lab.command.replay import replay
@@ -61,16 +62,7 @@ def parser() -> argparse.ArgumentParser:
     for each in (exploring, trusting):
         _bounds(each)
         _output(each)
-    suggesting = commands.add_parser("suggest", help="which operations of my test suite to put on trial")
-    suggesting.add_argument(
-        "pytest", nargs="*", metavar="PYTEST", help="arguments for pytest: which tests to run"
-    )
-    suggesting.add_argument(
-        "--confirm", action="store_true", help="explore each pair, and keep what is broken"
-    )
-    suggesting.add_argument("--output", metavar="FILE", default="test_races.py", help="gets the scenarios")
-    suggesting.add_argument("--json", action="store_true", help="print the pairs as JSON")
-    suggesting.set_defaults(run=suggest)
+    _suggesting(commands)
     replaying = commands.add_parser("replay", help="one schedule again, by its id")
     replaying.add_argument("id", help="as an exploration printed it")
     replaying.add_argument(
@@ -80,6 +72,24 @@ def parser() -> argparse.ArgumentParser:
     _bounds(replaying)
     replaying.set_defaults(run=replay)
     return made
+
+
+def _suggesting(commands: Any) -> None:
+    suggesting = commands.add_parser("suggest", help="which operations of my test suite to put on trial")
+    suggesting.add_argument(
+        "pytest", nargs="*", metavar="PYTEST", help="arguments for pytest: which tests to run"
+    )
+    suggesting.add_argument(
+        "--confirm", action="store_true", help="explore each pair, and keep what is broken"
+    )
+    suggesting.add_argument(
+        "--all",
+        action="store_true",
+        help="also the pairs that your tests called for other rows of the same table",
+    )
+    suggesting.add_argument("--output", metavar="FILE", default="test_races.py", help="gets the scenarios")
+    suggesting.add_argument("--json", action="store_true", help="print the pairs as JSON")
+    suggesting.set_defaults(run=suggest)
 
 
 def _bounds(command: argparse.ArgumentParser) -> None:

@@ -10,15 +10,20 @@ import tempfile
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 from lost_update_lab.command.explore import STDERR
-from lost_update_lab.scenarios.result import INCONCLUSIVE, KEPT
+from lost_update_lab.scenarios.result import INCONCLUSIVE, KEPT, WIDTH
 from lost_update_lab.suggest.pairs import Pair, operations, pairs
 from lost_update_lab.suggest.recording import read
 from lost_update_lab.suggest.writing import name_of, source, why_not
 from lost_update_lab.under_test.scenario import Mistake
 
+APART = (
+    "{} more touch the same table, and your tests called them for other rows: they race only where their arguments "
+    "meet. Write these by hand, or write them all by --all and change their arguments: {}"
+)
 #: pytest's exit codes of a run that has a result
 RAN = (0, 1)
 
@@ -50,7 +55,7 @@ def suggest(given: argparse.Namespace) -> int:
             else "the tests sent no command to PostgreSQL, MariaDB or Redis (those with the fixture `race` do not "
             "count). Run it where some test calls your operations, on a server and not on SQLite"
         )
-    able = [pair for pair in found if not why_not(pair)]
+    able = [pair for pair in found if (pair.meet or given.all) and not why_not(pair)]
     django = any(each.django for each in commands)
     results = _confirmed(able, django, target) if given.confirm else {}
     kept = [pair for pair in able if not given.confirm or _broken(results.get(name_of(pair), {}))]
@@ -92,15 +97,20 @@ def _tell(
     target: Path,
 ) -> None:
     rows = [_row(pair, results.get(name_of(pair), {})) for pair in found]
+    apart = [] if given.all else [pair for pair in found if not pair.meet]
     if given.json:
         print(json.dumps({"pairs": rows, "written": str(target) if kept else ""}, indent=2))
         return
-    print(f"{len(found)} pairs of operations touch the same rows or keys, one of them writing:\n")
-    for number, row in enumerate(rows, 1):
+    met = rows[: len(rows) - len(apart)]  # those come first
+    print(f"{len(met)} pairs of operations touch the same rows or keys, one of them writing:\n")
+    for number, row in enumerate(met, 1):
         print(f"{number:3}. {row['pair']}{'  ' + row['verdict'] if row['verdict'] else ''}")
         print(f"     {row['why']}")
         if row["sentence"]:
             print(f"     {row['sentence']}")
+    if apart:
+        names = ", ".join(f"{pair.title} ({pair.things[0]})" for pair in apart)
+        print("\n" + fill(APART.format(len(apart), names), WIDTH, subsequent_indent="     "))
     print(
         f"\n{len(kept)} scenarios are in {target}: pytest {target}" if kept else "\nNo scenario was written"
     )
@@ -111,6 +121,7 @@ def _row(pair: Pair, result: dict[str, Any]) -> dict[str, Any]:
     return {
         "pair": pair.title,
         "danger": pair.danger,
+        "meet": pair.meet,
         "why": pair.why,
         "verdict": result.get("verdict", ""),
         "sentence": cannot or result.get("sentence", ""),

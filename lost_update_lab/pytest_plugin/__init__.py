@@ -38,6 +38,7 @@ FAILED = pytest.StashKey[bool]()
 CAPTURED = "Captured "
 LONGEST = 150  # characters of a page's name
 RECORDER = pytest.StashKey[Any]()
+MUTATOR = pytest.StashKey[Any]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -87,8 +88,13 @@ def pytest_configure(config: pytest.Config) -> None:
         from lost_update_lab.gates.patch import Patches
         from lost_update_lab.scenarios.mutator import Mutator
         from lost_update_lab.scenarios.result import Mutation
+        from lost_update_lab.scenarios.unconstrained import Unconstrained
 
-        Mutator(Mutation(**json.loads(told)), applies=lambda: True).install(Patches())
+        mutation = Mutation(**json.loads(told))
+        of_tables = not mutation.line
+        mutator = Unconstrained(mutation.what) if of_tables else Mutator(mutation, applies=lambda: True)
+        mutator.install(Patches())
+        config.stash[MUTATOR] = mutator
 
 
 @pytest.hookimpl(wrapper=True)
@@ -246,6 +252,11 @@ def _leave_out_captured(report: pytest.TestReport) -> None:
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """With pytest-xdist, each process passes its results to the one that writes the files."""
     config = session.config
+    mutator = config.stash.get(MUTATOR, None)
+    if mutator and not mutator.made and session.exitstatus == pytest.ExitCode.OK:
+        from lost_update_lab.scenarios.result import NOT_MADE
+
+        session.exitstatus = NOT_MADE
     if recorder := config.stash.get(RECORDER, None):
         recorder.write()
     results = config.stash[RESULTS]

@@ -7,15 +7,14 @@ foreign keys and AUTO_INCREMENT ask for one, and locks of rows are taken in it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import psycopg
 from psycopg import sql
-
-from lost_update_lab.snapshot.catalogue import Table
+from psycopg.rows import tuple_row
 
 _POSTGRES = """
 SELECT conrelid::regclass::text, conname, pg_get_constraintdef(oid), true, conindid, contype = 'p', conrelid
@@ -41,12 +40,12 @@ _STANDS_IN = "explorer_key"
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """`drop` and `add` are statements. `key_of`: the table, if it is a primary key."""
+    """`drop` and `add` are statements. `key_of`: the oid of the table, if it is a primary key."""
 
     title: str
     drop: str
     add: str
-    key_of: Table | None = None
+    key_of: int | None = None
 
     @contextmanager
     def dropped(self, run: Callable[[str], object], restore: Callable[[], None]) -> Iterator[None]:
@@ -59,11 +58,11 @@ class Constraint:
             run(self.add)
 
 
-def of_postgres(session: psycopg.Connection[Any], tables: Iterable[Table]) -> Iterator[Constraint]:
-    """Also the unique indexes."""
-    by_oid = {each.oid: each for each in tables}
-    of = {"tables": list(by_oid)}
-    found, referring = session.execute(_POSTGRES, of).fetchall(), session.execute(_REFERRING, of).fetchall()
+def of_postgres(session: psycopg.Connection[Any], oids: Collection[int]) -> Iterator[Constraint]:
+    """Those of these tables, also the unique indexes."""
+    rows = session.cursor(row_factory=tuple_row)
+    of = {"tables": list(oids)}
+    found, referring = rows.execute(_POSTGRES, of).fetchall(), rows.execute(_REFERRING, of).fetchall()
     for table, name, definition, named, index, is_key, oid in found:
         if named:
             every = [
@@ -72,7 +71,7 @@ def of_postgres(session: psycopg.Connection[Any], tables: Iterable[Table]) -> It
             ]
             added = "; ".join(_altered(at, f"ADD CONSTRAINT {{}} {made}", each) for at, each, made in every)
             drop = _altered(table, "DROP CONSTRAINT {} CASCADE", name)
-            yield Constraint(f"{table}: {name}", drop, added, by_oid[oid] if is_key else None)
+            yield Constraint(f"{table}: {name}", drop, added, oid if is_key else None)
         else:
             yield Constraint(f"{table}: {definition}", f"DROP INDEX {name}", definition)
 
@@ -81,25 +80,23 @@ def _altered(table: str, how: str, name: str) -> str:
     return f"ALTER TABLE {table} {how.replace('{}', sql.Identifier(name).as_string(), 1)}"
 
 
-def of_mariadb(
-    run: Callable[[str], tuple[tuple[Any, ...], ...]], tables: Iterable[Table]
-) -> Iterator[Constraint]:
-    """Also the checks of single columns. `run`: executes a statement and returns its rows."""
-    for table in tables:
-        ((_, created),) = run(f"SHOW CREATE TABLE `{table.name}`")
-        alter = f"ALTER TABLE `{table.name}`"
+def of_mariadb(run: Callable[[str], Sequence[Any]], tables: Mapping[int, str]) -> Iterator[Constraint]:
+    """Also the checks of single columns. `tables`: their names. `run`: executes a statement and returns its rows."""
+    for oid, table in tables.items():
+        ((_, created),) = run(f"SHOW CREATE TABLE `{table}`")
+        alter = f"ALTER TABLE `{table}`"
         for line in created.splitlines()[1:-1]:
             each = line.strip().removesuffix(",")
             if found := _PRIMARY.fullmatch(each):
                 drop = f"{alter} DROP PRIMARY KEY, ADD INDEX {_STANDS_IN} {found['columns']}"
                 add = f"{alter} DROP INDEX {_STANDS_IN}, ADD {each}"
-                yield Constraint(f"{table.name}: the primary key", drop, add, table)
+                yield Constraint(f"{table}: the primary key", drop, add, oid)
             elif found := _UNIQUE.fullmatch(each):
-                title = f"{table.name}: {found['name']}"
+                title = f"{table}: {found['name']}"
                 yield Constraint(title, f"{alter} DROP INDEX `{found['name']}`", f"{alter} ADD {each}")
             elif found := _CHECK.fullmatch(each):
-                title = f"{table.name}: {found['name']}"
+                title = f"{table}: {found['name']}"
                 yield Constraint(title, f"{alter} DROP CONSTRAINT `{found['name']}`", f"{alter} ADD {each}")
             elif found := _OF_COLUMN.fullmatch(each):
-                title = f"{table.name}: the check of {found['name']}"
+                title = f"{table}: the check of {found['name']}"
                 yield Constraint(title, f"{alter} MODIFY {found['column']}", f"{alter} MODIFY {each}")

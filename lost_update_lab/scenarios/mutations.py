@@ -34,12 +34,13 @@ def mutations(opened: Opened) -> Iterator[Tried]:
     mutator = Mutator()
     with opened.harness([mutator.install]) as (harness, system):
         commands = {step.command for each in SerialOrders(harness, system).all() for step in each.steps}
-        touched = [table for table in opened.database.tables if table.title in opened.touched]
+        touched = {table.oid: table for table in opened.database.tables if table.title in opened.touched}
     for mutation in mutator.seen:
         yield _tried(opened, mutation)
-    with opened.of.constraints(opened.addresses, touched) as (run, constraints):
+    with opened.of.constraints(opened.addresses, touched.values()) as (run, constraints):
         for each in constraints:
-            if each.key_of and not any(gives_key(each.key_of, command) for command in commands):
+            key_of = touched.get(each.key_of)
+            if key_of and not any(gives_key(key_of, command) for command in commands):
                 continue  # nobody can give a key twice that a sequence numbers; rows that are only changed need none
             with each.dropped(run, opened.database.restore):
                 yield _tried(opened, Mutation(CONSTRAINT, "", each.title))

@@ -54,6 +54,8 @@ class Mutator:
     wanted: Mutation | None = None
     applies: Callable[[], object] = here
     seen: dict[Mutation, None] = field(default_factory=dict)
+    #: it was made, somewhere
+    made: bool = False
 
     def install(self, patches: Patches) -> None:
         self._psycopg(patches, psycopg.Connection, psycopg.Cursor)
@@ -182,6 +184,7 @@ class Mutator:
         mutation = Mutation(kind, str(own_line() or ""), shortened(what, 80))
         if mutation.line:
             self.seen.setdefault(mutation)
+        self.made |= mutation == self.wanted
         return mutation == self.wanted
 
 

@@ -85,7 +85,8 @@ def constraints(
     """What these tables have, and how a statement that drops one is executed."""
     with connect(servers.database) as session:
         _asked(session, "SET SESSION lock_wait_timeout = 5")
-        yield lambda text: _asked(session, text), list(of_mariadb(lambda text: _asked(session, text), tables))
+        names = {each.oid: each.name for each in tables}
+        yield lambda text: _asked(session, text), list(of_mariadb(lambda text: _asked(session, text), names))
 
 
 def server(servers: Servers, of: Any, left_out: Names, level: str = "") -> ObservedMariaDB:

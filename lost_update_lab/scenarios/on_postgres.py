@@ -87,7 +87,10 @@ def constraints(
     its prepared statements in a session that alters a table."""
     with psycopg.connect(servers.database, autocommit=True) as session:
         session.execute("SET lock_timeout = '5s'")
-        yield lambda text: session.execute(text.encode()), list(of_postgres(session, tables))
+        yield (
+            lambda text: session.execute(text.encode()),
+            list(of_postgres(session, [each.oid for each in tables])),
+        )
 
 
 def server(servers: Servers, of: Any, left_out: Names, level: str = "") -> ObservedPostgres:

@@ -13,6 +13,8 @@ from lost_update_lab.scenarios.telling import order
 WIDTH = 98
 #: the words for a mutation with which no schedule was seen to break
 SURVIVES, UNDECIDED, BY_A_TEST = "survives", "undecided", "a test"
+#: pytest's exit code if all tests pass, and none of them came to what was taken away
+NOT_MADE = 20
 KEPT, INCONCLUSIVE = "kept", "inconclusive"
 
 
@@ -113,10 +115,12 @@ class Result:
     def _mutations(self) -> Iterator[str]:
         missed = sum(each.word == SURVIVES for each in self.mutations)
         if self.mutations:
-            survive = f"{missed} survive: nothing misses what they remove" if missed else "none survives"
+            survive = f"{missed} survive: no schedule misses what they remove" if missed else "none survives"
             yield f"  Mutations: {len(self.mutations)} tried, {survive}"
         for each in sorted(self.mutations, key=lambda each: each.word != SURVIVES):
             yield f"    {each.word:10} {each.mutation}{f'  ({each.told})' if each.told else ''}"
+        if any(each.word == SURVIVES and not each.told for each in self.mutations):
+            yield "    Would your tests miss them? lost-update-lab explore MODULE:SCENARIO --mutate --tests tests/"
 
     def _row(self) -> Iterator[str]:
         """The verdict on each part of a comparison."""

@@ -205,3 +205,46 @@ def test_a_mutation_that_neither_a_schedule_nor_a_test_misses(
         "with the lock after the read": "violated",
         "without the transaction": "violated",
     }
+
+
+SEATED = """
+from tests.lost_update_lab.command.trials import seats, sit
+import os, psycopg, pytest
+
+def test_a_guest_sits_once():
+    with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as sql:
+        sql.execute("DROP TABLE IF EXISTS seat")
+        seats()
+        sit(1, "Ann", sql)
+        try:
+            with pytest.raises(psycopg.errors.UniqueViolation):
+                sit(2, "Ann", sql)
+        finally:
+            sql.execute("DROP TABLE seat")
+"""
+
+
+@pytest.mark.parametrize(
+    ("tests", "words"),
+    [
+        (SEATED, [("a test", ""), ("survives", "nor does a test")]),
+        (
+            "def test_nothing(): ...",
+            [("undecided", "no schedule breaks; none of the tests makes its table")] * 2,
+        ),
+    ],
+)
+def test_a_constraint_that_only_a_test_misses(
+    tests: str,
+    words: list[tuple[str, str]],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (tmp_path / "test_seats.py").write_text(tests)
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-p lost_update_lab.pytest_plugin -p no:cacheprovider -p no:django")
+    given = f"{tmp_path}/test_seats.py -c /dev/null --rootdir {Path.cwd()}"
+    assert main(["explore", f"{HERE}:seated", "--mutate", "--tests", given, "--json"]) == 0
+    (result,) = json.loads(capsys.readouterr().out)["results"]
+    found = {each["mutation"]["what"]: (each["word"], each["told"]) for each in result["mutations"]}
+    assert found == dict(zip(["seat: seat_guest_key", "seat: seat_number_check"], words, strict=True))

@@ -148,3 +148,19 @@ def no_lock_either(name: str) -> int:
 
 async def a_coroutine(name: str) -> Any:
     return asyncio.Lock()
+
+
+def seats() -> None:
+    with psycopg.connect(os.environ["DATABASE_URL"]) as connection:
+        connection.execute("CREATE TABLE seat (number int CHECK (number > 0), guest text UNIQUE)")
+
+
+def sit(number: int, guest: str, sql: Any) -> None:
+    sql.execute("INSERT INTO seat VALUES (%s, %s)", [number, guest])
+
+
+def seated(race: Race) -> None:
+    """Each guest is another one: no order needs a constraint."""
+    race.setup(seats)
+    race.worker("Ann", sit, 1, "Ann")
+    race.worker("Bob", sit, 2, "Bob")

@@ -54,7 +54,7 @@ def test_each_is_taken_away_by_itself(trial: Callable[..., Result]) -> None:
         IN_PLACE: {SURVIVES},
         CONSTRAINT: {SURVIVES},
     }
-    assert f"{len(result.mutations)} tried, 4 survive: nothing misses what they remove" in str(result)
+    assert f"{len(result.mutations)} tried, 4 survive: no schedule misses what they remove" in str(result)
     assert "test_mutations.py:" in str(result.mutations[0].mutation)
 
 

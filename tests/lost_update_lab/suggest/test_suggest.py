@@ -277,8 +277,8 @@ def on_asyncio(text: str) -> str:
     return re.sub(r"(?<!await )\b(db\.execute|keys\.[gs]et)\(", r"await \1(", text)
 
 
-def suggested(project: Path) -> subprocess.CompletedProcess[str]:
-    """`lost-update-lab suggest --confirm --json` there, with servers of its own."""
+def suggested(project: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    """`lost-update-lab suggest` there, with servers of its own."""
     own = (
         "DATABASE_URL",
         "REDIS_URL",
@@ -288,7 +288,7 @@ def suggested(project: Path) -> subprocess.CompletedProcess[str]:
         "PYTEST_ADDOPTS",
     )
     clean = {name: value for name, value in os.environ.items() if name not in own}
-    command = [sys.executable, "-m", "lost_update_lab.command.main", "suggest", "--confirm", "--json"]
+    command = [sys.executable, "-m", "lost_update_lab.command.main", "suggest", *options]
     return subprocess.run(
         command,
         cwd=project,
@@ -309,7 +309,7 @@ def test_a_test_suite_becomes_scenarios_of_what_is_broken(project: Path, databas
     through = {"asyncio": on_asyncio, "mariadb": on_mariadb, "aiomysql": on_aiomysql}.get(database, str)
     for each in project.iterdir():
         each.write_text(through(each.read_text()))
-    done = suggested(project)
+    done = suggested(project, "--confirm", "--json")
     assert done.returncode == 1, done.stderr
     rows = json.loads(done.stdout)["pairs"]
     assert {row["pair"]: row["verdict"] for row in rows} == {
@@ -322,6 +322,35 @@ def test_a_test_suite_becomes_scenarios_of_what_is_broken(project: Path, databas
     source = (project / "test_races.py").read_text()
     assert source.count("\ndef test_") == 3
     assert "race.worker('redeem 2', lambda: shop.redeem(code='XMAS', customer=1))" in source
+
+
+APART = """
+import shop
+
+def test_two_vouchers():
+    with shop.connect() as db:
+        db.execute("DROP TABLE IF EXISTS voucher")
+        db.execute("CREATE TABLE voucher (code text PRIMARY KEY, uses int)")
+        db.execute("INSERT INTO voucher VALUES ('XMAS', 1), ('EASTER', 1)")
+    assert shop.redeem("XMAS", customer=1)
+    shop.refund("EASTER")
+"""
+
+
+def test_pairs_that_the_tests_called_for_other_rows_are_named_and_left_out(project: Path) -> None:
+    (project / "test_shop.py").write_text(APART)
+    done = suggested(project)
+    assert done.returncode == 0, done.stderr
+    told = " ".join(done.stdout.split())
+    assert told.startswith(
+        "2 pairs of operations touch the same rows or keys, one of them writing: 1. redeem + redeem"
+    )
+    assert "1 more touch the same table, and your tests called them for other rows" in told
+    assert "redeem + refund (voucher)" in told
+    assert (project / "test_races.py").read_text().count("\ndef test_") == 2
+    done = suggested(project, "--all", "--output", "test_all.py")
+    assert "3. redeem + refund voucher, other rows:" in " ".join(done.stdout.split())
+    assert (project / "test_all.py").read_text().count("\ndef test_") == 3
 
 
 ORDERS = """
@@ -359,7 +388,7 @@ def test_numbers_of_sequences_are_those_of_the_recorded_test(project: Path) -> N
         (project / name).unlink()
     (project / "orders.py").write_text(ORDERS)
     (project / "test_orders.py").write_text(NUMBERS)
-    done = suggested(project)
+    done = suggested(project, "--confirm", "--json")
     assert done.returncode == 1, done.stderr
     assert [row["verdict"] for row in json.loads(done.stdout)["pairs"]] == ["violated"]
 
