@@ -58,6 +58,7 @@ def not_run(done: subprocess.CompletedProcess[str]) -> set[str]:
     return set(re.findall(r"^NOT RUN test_some.py::(\S+)", done.stdout, re.MULTILINE))
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("workers", ["0", "2"])
 def test_the_last_lines_name_what_was_left_out_and_who_runs_it(workers: str, tmp_path: Path) -> None:
     done = session(tmp_path, "-n", workers, "-m", WITHOUT)

@@ -99,11 +99,12 @@ def test_awkward_rows_are_accessible(page: Page, pages: dict[str, str]) -> None:
     assert not problems_of(page, addresses, PHONE, DARK_WIDE)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "screens",
     [
         pytest.param((DARK_PHONE, PHONE), id="phone"),
-        pytest.param((WIDE, DARK_WIDE), id="wide", marks=pytest.mark.deep),
+        pytest.param((WIDE, DARK_WIDE), id="wide"),
     ],
 )
 def test_every_page_is_accessible(
@@ -127,6 +128,7 @@ def test_a_colour_that_is_on_its_way_is_looked_at_where_it_arrives(page: Page) -
     assert any("contrast" in each for each in page.evaluate(AUDIT))
 
 
+@pytest.mark.deep
 def test_the_navigation_can_be_skipped_and_log_out_reached_by_keyboard(page: Page) -> None:
     page.goto("/admin/ledger/importrun/")
     page.keyboard.press("Tab")
@@ -161,6 +163,7 @@ def test_the_navigation_of_a_phone_opens_and_closes_by_keyboard(phone: Page) -> 
     expect(button).to_be_focused()
 
 
+@pytest.mark.deep
 def test_a_refreshed_page_keeps_scroll_and_focus_and_is_announced(phone: Page, pages: dict[str, str]) -> None:
     phone.goto(f"/admin/{pages['running']}")
     phone.locator("#verdicts").evaluate("(table) => table.scrollLeft = 120")

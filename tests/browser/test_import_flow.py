@@ -77,6 +77,7 @@ def test_the_same_file_twice_is_reported_as_already_imported(page: Page, files: 
     expect(page.locator("section", has_text="Outcome").locator(".word").last).to_have_text("nothing lost")
 
 
+@pytest.mark.deep
 def test_files_that_are_too_large_are_not_sent(page: Page, tmp_path: Path) -> None:
     """The server would cut the request off, with a line of bare text."""
     large = tmp_path / "large.csv"
@@ -108,6 +109,7 @@ def test_compare_repeats_the_files_under_each_chosen_strategy(page: Page, tmp_pa
     assert verdicts.all_inner_texts() == ["lost", "kept"], causes
 
 
+@pytest.mark.deep
 def test_the_admins_own_controls_work_under_the_policy(page: Page) -> None:
     """Alpine runs as its CSP build: the menus of the user and of the theme, the sidebar, the filters."""
     page.goto("/admin/ledger/importrun/")

@@ -24,6 +24,7 @@ def move(page: Page, words: str) -> None:
     page.locator("#moves button", has_text=words).first.click()
 
 
+@pytest.mark.deep
 def test_a_level_is_played_to_its_loss(page: Page) -> None:
     move(page, "A reads the balance")
     move(page, "A begins a transaction")
@@ -47,6 +48,7 @@ def test_a_level_is_played_to_its_loss(page: Page) -> None:
     assert page.url != address
 
 
+@pytest.mark.deep
 def test_it_is_shown_how_a_level_loses_and_what_the_same_order_does_elsewhere(page: Page) -> None:
     page.get_by_role("button", name="Show me how it loses").click()
     expect(page.locator("#end .word")).to_have_text("lost")
@@ -55,6 +57,7 @@ def test_it_is_shown_how_a_level_loses_and_what_the_same_order_does_elsewhere(pa
     expect(page.locator("#compared .word.lost")).to_have_count(0)
 
 
+@pytest.mark.deep
 def test_three_lanes_are_played_to_the_loss_of_two_by_keyboard(page: Page) -> None:
     page.locator("a[data-level=no-lock-3]").click()
     expect(page.locator("body[data-ready=no-lock-3]")).to_be_attached()
@@ -80,6 +83,7 @@ def test_the_keyboard_is_enough(page: Page) -> None:
     expect(page.locator("#past li")).to_have_count(0)
 
 
+@pytest.mark.deep
 def test_every_level_breaks_or_says_that_it_cannot_be_broken(page: Page) -> None:
     words = {}
     for name in playable.LEVELS:
@@ -99,6 +103,7 @@ def test_every_level_breaks_or_says_that_it_cannot_be_broken(page: Page) -> None
     assert {*words.values()} == {"lost"}
 
 
+@pytest.mark.deep
 def test_the_page_is_accessible(page: Page) -> None:
     page.get_by_role("button", name="Show me how it loses").click()
     expect(page.locator("#end .word")).to_have_text("lost")

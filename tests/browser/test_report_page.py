@@ -36,6 +36,7 @@ def page(request: pytest.FixtureRequest, folder: Path, chromium: Browser) -> Ite
     context.close()
 
 
+@pytest.mark.deep_after(1)
 def test_the_report_is_accessible(page: Page) -> None:
     page.evaluate("document.querySelectorAll('details').forEach((each) => (each.open = true))")
     assert page.evaluate(AUDIT) == []
@@ -43,12 +44,14 @@ def test_the_report_is_accessible(page: Page) -> None:
     assert "no-lock 10 of 3,000,000" in names[0]  # what the chart shows, in words
 
 
+@pytest.mark.deep
 def test_a_page_to_step_through_is_accessible(page: Page, folder: Path) -> None:
     page.goto(next(folder.glob("explore/*.html")).as_uri())
     page.keyboard.press("ArrowRight")
     assert page.evaluate(AUDIT) == []
 
 
+@pytest.mark.deep
 def test_the_keyboard_finds_every_part_of_the_report(page: Page) -> None:
     page.keyboard.press("Tab")
     first = page.locator(".contents a").first
@@ -58,6 +61,7 @@ def test_the_keyboard_finds_every_part_of_the_report(page: Page) -> None:
         assert page.locator(link.get_attribute("href") or "").count() == 1
 
 
+@pytest.mark.deep
 def test_a_name_stays_in_sight_when_its_row_is_scrolled(page: Page) -> None:
     table = page.locator("#deposits .scroll").first
     table.evaluate("(region) => (region.scrollLeft = 300)")
@@ -66,6 +70,7 @@ def test_a_name_stays_in_sight_when_its_row_is_scrolled(page: Page) -> None:
     assert left >= edge - 1
 
 
+@pytest.mark.deep_after(1)
 def test_a_long_name_leaves_room_for_the_bars_and_a_short_bar_for_its_value(page: Page) -> None:
     chart = page.locator("svg.pygal-chart").first
     widest = chart.evaluate(

@@ -166,6 +166,7 @@ def test_the_books_are_those_of_the_model(strategy: str, client: Client, profile
     )
 
 
+@pytest.mark.deep
 def test_a_ledger_that_forgets_its_keys_is_seen(client: Client, profile: settings, monkeypatch: Any) -> None:
     """The must-fail control: it gives no first answers again."""
     monkeypatch.setattr("ledger.books._replay", lambda book, posting: None)

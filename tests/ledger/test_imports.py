@@ -264,6 +264,7 @@ def test_a_posted_line_is_final():
 kinds = st.sampled_from(["good", "good", "good", "unknown", "garbage", "repeated", "too low"])
 
 
+@pytest.mark.deep
 @settings(max_examples=25, deadline=None)
 @given(st.lists(kinds, min_size=1, max_size=8), st.booleans())
 def test_all_or_nothing_is_never_half(some, all_or_nothing):

@@ -61,6 +61,7 @@ def scrape(web: WebServer) -> dict[tuple[str, ...], float]:
     return samples(ask(f"{web.url}/metrics", Authorization=f"Bearer {TOKEN}").decode())
 
 
+@pytest.mark.deep
 def test_the_processes_of_the_web_server_are_added_up(web: WebServer) -> None:
     opened = {"strategy": "token", "accounts": [{"account": "A1", "opening": 5, "floor": 0}]}
     book = json.loads(ask(f"{web.url}/api/books", opened))["book"]["id"]
@@ -167,6 +168,7 @@ def test_lost_money_is_seen_when_a_book_is_reconciled() -> None:
     assert seen["lab_reconciliations_total", "wrong", "no-lock"] >= 1
 
 
+@pytest.mark.deep
 def test_every_metric_is_on_the_page_that_explains_them() -> None:
     page = (ROOT / "docs" / "operating.md").read_text()
     shown = Client().get("/metrics").content.decode()

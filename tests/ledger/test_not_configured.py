@@ -52,6 +52,7 @@ def forget(patch: pytest.MonkeyPatch, store: str) -> None:
         patch.setattr(import_module(module), "redis_client", redis_client)
 
 
+@pytest.mark.deep_after(1)
 @BOTH
 def test_the_api_says_what_is_missing_and_that_nothing_is_applied(gone: Book, store: str) -> None:
     client = Client(headers={"host": "localhost"}, raise_request_exception=False)

@@ -74,6 +74,7 @@ def test_an_account_that_comes_twice_in_a_posting_is_refused(strategy):
 MANY = 32_800  # an all-or-nothing file is one posting; a smallint ends before
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("strategy", ["segmented-balance", "single-writer"])
 def test_a_posting_may_have_very_many_lines(strategy):
     numbers = [f"A{number}" for number in range(MANY)]

@@ -134,6 +134,7 @@ def takes_nobody(web: WebServer) -> bool:
         return True
 
 
+@pytest.mark.deep
 def test_requests_that_have_arrived_are_answered_at_shutdown() -> None:
     """SIGTERM is the polite end. A half request is not waited for; a whole one is, which stands before an account."""
     with Polite(workers=1, threads=THREADS) as web, ThreadPoolExecutor(1) as ending, ExitStack() as links:

@@ -15,6 +15,7 @@ from loadtest.servers.webserver import WebServer
 from tests.locks.actor import eventually
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("committed_db")
 def test_a_request_becomes_a_span() -> None:
     with WebServer(workers=1, threads=1, environment={"OTEL_TRACES_EXPORTER": "console"}) as web:

@@ -37,6 +37,7 @@ def punctual(own: bank.Bank, amount: int) -> str:
     return done
 
 
+@pytest.mark.deep
 def test_a_late_start_is_a_late_look_at_the_clock(explore: Explore) -> None:
     result = explore(punctual)
     assert result.exhausted

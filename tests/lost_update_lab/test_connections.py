@@ -55,7 +55,7 @@ def asks_before_and_after(own: bank.Bank, amount: int) -> str:
     return bank.select_for_update(own, amount)
 
 
-@pytest.mark.deep_after(1)
+@pytest.mark.deep
 @pytest.mark.usefixtures("committed_db")
 @pytest.mark.parametrize("template", [True, False], ids=["migrated", "empty"])
 def test_the_lanes_database_is_migrated_and_this_process_is_not_connected_to_it(
@@ -132,6 +132,7 @@ def test_a_client_that_resends_after_its_connection_broke_is_followed_to_the_end
     assert (result.under(Fault.FAILOVER), result.exhausted) == ("lost", True)
 
 
+@pytest.mark.deep
 def test_a_client_about_to_reconnect_gets_no_failover(explore: Callable[..., SearchResult]) -> None:
     kinds = frozenset({Fault.FAILOVER})
     result = explore(asks_before_and_after, faults=1, kinds=kinds)

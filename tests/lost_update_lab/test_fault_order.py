@@ -51,6 +51,7 @@ def cut_short_at(monkeypatch: pytest.MonkeyPatch, kind: Faults, remedy: str = MO
     monkeypatch.setattr(Search, "_backtrack", ends)
 
 
+@pytest.mark.deep
 def test_first_without_faults_then_one_kind_after_the_other(explore: Explore, order: list[Faults]) -> None:
     result = explore(LEFT_FOR_EVER, faults=2, kinds=KINDS)
     assert result.exhausted
@@ -59,7 +60,7 @@ def test_first_without_faults_then_one_kind_after_the_other(explore: Explore, or
     assert kinds == [(), (crash,), (lost,), (crash, crash), (crash, lost), (lost, lost)]
 
 
-@pytest.mark.deep_after(1)
+@pytest.mark.deep
 @pytest.mark.parametrize(("until", "done"), [(Fault.CRASH, {None}), (Fault.LOST_REPLY, {None, Fault.CRASH})])
 def test_a_finished_kind_is_decided_as_by_a_search_of_its_own(
     explore: Explore, monkeypatch: pytest.MonkeyPatch, until: Fault, done: set[Fault | None]
@@ -88,6 +89,7 @@ def test_nothing_is_decided_where_no_kind_was_finished(
     assert (cut.exhausted, cut.decided) == (False, set())
 
 
+@pytest.mark.deep
 def test_nor_where_something_else_than_time_has_ended_it(
     explore: Explore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -112,6 +114,7 @@ def test_what_nobody_claims_is_left_at_the_first_schedule_that_loses_money(
     assert whole.decided & {None, *kinds} == {None, *kinds}
 
 
+@pytest.mark.deep
 def test_what_only_stalls_is_searched_on(harness: Callable[..., Any]) -> None:
     """A crash leaves this lock for ever; as little is left to be searched, that is searched to its end."""
     found = Search(harness(LEFT_FOR_EVER, faults=1, kinds=KINDS), KINDS).explore()
@@ -130,6 +133,7 @@ def test_what_breaks_nothing_is_left_after_so_many_steps(
     assert (found.schedules, found.steps) == (again.schedules, again.steps)
 
 
+@pytest.mark.deep
 def test_what_only_stalls_is_left_sooner(
     harness: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

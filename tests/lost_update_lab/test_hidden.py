@@ -47,6 +47,7 @@ def gives_up_by_the_wall_clock(own: bank.Bank, amount: int) -> str:
     return "ok"
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("reduction", ["full", "none"])
 def test_a_clock_jumps_while_its_reader_sleeps(explore: Explore, reduction: str) -> None:
     kinds: Any = frozenset({Fault.CLOCK_JUMP})

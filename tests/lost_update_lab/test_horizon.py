@@ -74,6 +74,7 @@ def by_the_time_in_the_value(poll: float) -> Callable[[bank.Bank], Any]:
     return lock
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("kind", [by_its_own_clock, by_its_tries])
 def test_a_pause_is_long_enough_for_a_waiter_that_goes_in_after_half_a_minute(
     explore: Explore, kind: Callable[[float], Any]
@@ -89,6 +90,7 @@ def test_a_hundred_attempts_that_change_nothing_end_no_pause(harness: Callable[.
     assert (found.word, found.faults) == ("lost", (Fault.PAUSE,))
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize(("work", "seconds"), [(20.0, 15.0), (100.0, 95.0)])
 def test_a_waiter_that_counts_its_tries_enters_before_a_long_section_ends(
     explore: Explore, work: float, seconds: float
@@ -118,6 +120,7 @@ def test_a_pause_may_end_between_two_steps_that_only_read(explore: Explore, redu
     assert (result.worst, result.exhausted) == ("lost", True)
 
 
+@pytest.mark.deep
 def test_polls_are_known_for_as_long_as_two_pauses_last(explore: Explore) -> None:
     """Beyond what was watched, a waiter's polls were executed, and led to a moment that came again on its own way."""
     deposit = bank.locked_by(lambda own: SetnxLock("lock", redis=own.redis, poll=0.05))

@@ -72,7 +72,7 @@ def told(result: SearchResult) -> tuple[Any, ...]:
     return result.counts, result.finals, result.schedules, result.steps, result.states, result.exhausted
 
 
-@pytest.mark.deep_after(3)
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("deposit", "kinds"),
     [

@@ -109,6 +109,7 @@ def watched(bank: Bank) -> Iterator[None]:
             release.execute()
 
 
+@pytest.mark.deep
 def test_a_watch_breaks_by_what_workers_write_and_by_nothing_else(explore: Explore) -> None:
     result = explore(locked_by(watched))
     assert (result.cause, result.exhausted, result.worst) == ("", True, "unbroken")
@@ -129,12 +130,14 @@ def counts(bank: Bank, amount: int) -> str:
             return "ok"
 
 
+@pytest.mark.deep
 def test_whether_a_watch_is_broken_is_a_part_of_the_state(explore: Explore) -> None:
     finals = [explore(counts, reduction=reduction).finals for reduction in ("full", "none")]
     assert finals[0] == finals[1]
     assert all(b"30" in final for final in finals[0])
 
 
+@pytest.mark.deep
 def test_a_lease_of_milliseconds_ends_in_virtual_time(explore: Explore) -> None:
     @contextmanager
     def short(bank: Bank) -> Iterator[None]:

@@ -97,7 +97,8 @@ def searched(
     return Search(opened).explore()
 
 
-@pytest.mark.parametrize("lock", [counted, pytest.param(with_a_token, marks=pytest.mark.deep)])
+@pytest.mark.deep
+@pytest.mark.parametrize("lock", [counted, with_a_token])
 def test_plain_state_is_each_workers_own_and_new_in_each_schedule(
     lock: Callable[[Bank], Any], harness: Callable[..., Harness]
 ) -> None:

@@ -114,12 +114,12 @@ def told(result: SearchResult) -> tuple[Any, ...]:
     return result.counts, result.finals, result.schedules, result.steps, result.states, result.exhausted
 
 
-@pytest.mark.deep_after(1)
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("deposit", "kinds"),
     [
         (bank.locked_by(woken), frozenset({Fault.CRASH, Fault.LOST_REPLY})),
-        pytest.param(bank.locked_by(woken), frozenset({Fault.PAUSE, Fault.FAILOVER}), marks=pytest.mark.deep),
+        (bank.locked_by(woken), frozenset({Fault.PAUSE, Fault.FAILOVER})),
         (bank.locked_by(handed_on), frozenset({Fault.CRASH})),
         (bank.locked_by(if_anybody_listens), frozenset({Fault.CRASH})),
         (several_channels, frozenset({Fault.LOST_REPLY})),
@@ -170,6 +170,7 @@ def test_answers_that_forget_who_listens_are_noticed(
     assert "not repeatable" in noticed(explore, if_anybody_listens, monkeypatch)
 
 
+@pytest.mark.deep
 def test_a_message_that_is_forgotten_is_noticed(explore: Explore, monkeypatch: pytest.MonkeyPatch) -> None:
     right = memoised.MemoisedRedis.reads
 

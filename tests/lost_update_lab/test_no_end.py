@@ -87,6 +87,7 @@ def by_a_row(own: bank.Bank, amount: int) -> str:
     return done
 
 
+@pytest.mark.deep
 def test_a_pause_ends_also_where_a_waiter_stands_before_a_begin(explore: Explore) -> None:
     result = explore(by_a_row, faults=1, kinds=frozenset({Fault.PAUSE}))
     assert result.fired == {Fault.PAUSE}
@@ -122,6 +123,7 @@ def nowait(own: bank.Bank, amount: int) -> str:
     raise bank.GaveUp
 
 
+@pytest.mark.deep
 def test_the_first_poll_of_a_pause_may_leave_all_as_it_was_before_the_pause(explore: Explore) -> None:
     """Until the pause each look counted, and after it they are polls in vain: the first of them comes back to a moment
     at which none had been folded yet."""

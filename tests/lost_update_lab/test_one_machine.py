@@ -191,20 +191,20 @@ def taken_again(bank: Bank) -> Iterator[None]:
         yield
 
 
-@pytest.mark.deep_after(2)
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("lock", "quiet", "crash"),
     [
-        pytest.param(of_a_library, UNBROKEN, UNBROKEN, marks=pytest.mark.deep),
-        pytest.param(of_fasteners, UNBROKEN, UNBROKEN, marks=pytest.mark.deep),
-        pytest.param(of_portalocker, UNBROKEN, UNBROKEN, marks=pytest.mark.deep),
-        (of_the_kernel, UNBROKEN, UNBROKEN),
-        pytest.param(of_posix, UNBROKEN, UNBROKEN, marks=pytest.mark.deep),
-        (of_a_name, UNBROKEN, "stalled"),
-        pytest.param(of_a_link, UNBROKEN, "stalled", marks=pytest.mark.deep),
-        pytest.param(of_a_process, UNBROKEN, "stalled", marks=pytest.mark.deep),
-        (of_a_process_in_haste, "lost", "lost"),
         (looked_for, "lost", "lost"),
+        (of_a_library, UNBROKEN, UNBROKEN),
+        (of_fasteners, UNBROKEN, UNBROKEN),
+        (of_portalocker, UNBROKEN, UNBROKEN),
+        (of_the_kernel, UNBROKEN, UNBROKEN),
+        (of_posix, UNBROKEN, UNBROKEN),
+        (of_a_name, UNBROKEN, "stalled"),
+        (of_a_link, UNBROKEN, "stalled"),
+        (of_a_process, UNBROKEN, "stalled"),
+        (of_a_process_in_haste, "lost", "lost"),
     ],
 )
 def test_a_lock_on_a_file_is_judged_as_on_one_machine(
@@ -216,6 +216,7 @@ def test_a_lock_on_a_file_is_judged_as_on_one_machine(
     assert result.in_memory > result.schedules / 2
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "lock", [of_a_library, pytest.param(of_fasteners, marks=pytest.mark.deep), of_portalocker]
 )
@@ -235,8 +236,8 @@ def test_a_file_that_is_deleted_while_it_is_locked_is_another_file(explore: On) 
 @pytest.mark.parametrize(
     "lock",
     [
-        pytest.param(looked_for, marks=pytest.mark.deep),
-        pytest.param(of_a_process_in_haste, marks=pytest.mark.deep),
+        looked_for,
+        of_a_process_in_haste,
         of_the_kernel,
     ],
 )
@@ -247,6 +248,7 @@ def test_executed_each_time_a_search_comes_to_the_same(lock: Callable[[Bank], An
     assert (known.finals, known.in_memory > 0, executed.in_memory) == (executed.finals, True, 0)
 
 
+@pytest.mark.deep
 def test_a_state_without_what_is_open_would_miss_schedules(
     explore: On, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -298,6 +300,7 @@ def test_what_is_not_followed_is_not_judged(lock: Callable[[Bank], Any], told: s
     assert "--one-machine" not in error.value.remedy
 
 
+@pytest.mark.deep
 def test_a_lock_that_a_dead_process_kept_would_be_a_stall(
     explore: On, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -51,6 +51,7 @@ def many_tries(own: bank.Bank) -> Any:
     return bank.tries(10, 0.03)(own)
 
 
+@pytest.mark.deep
 def test_a_waiter_that_counts_its_tries_counts_them_within_the_slack_too(
     explore: Explore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -108,9 +109,8 @@ def test_since_when_a_thread_does_nothing_new() -> None:
     assert (len(made.kinds), made.steady_since) == (2, 2)
 
 
-@pytest.mark.parametrize(
-    ("times", "word"), [pytest.param(1000, UNBROKEN, marks=pytest.mark.deep), (30, "lost")]
-)
+@pytest.mark.deep
+@pytest.mark.parametrize(("times", "word"), [(30, "lost"), (1000, UNBROKEN)])
 def test_a_renewal_that_ends_after_a_while_is_seen_ending(explore: Explore, times: int, word: str) -> None:
     """Though its turns were taken for one."""
     assert explore(bank.locked_by(renewed(times), work=20.0)).worst == word
@@ -150,6 +150,7 @@ def test_how_often_a_worker_has_drawn_here_changes_nothing_there() -> None:
     assert WorkerProcess("B", 1).draws("name").random() != WorkerProcess("A", 0).draws("name").random()
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("poll", [0.08, 1.0])
 def test_a_lock_of_a_session_that_is_given_back_is_news(explore: Explore, poll: float) -> None:
     """No row and no key shows it. A waiter that had polled in vain during a pause slept on, and was said to wait for

@@ -58,9 +58,8 @@ FORMS = {
 BREAKS = frozenset({Fault.CRASH, Fault.PAUSE, Fault.CLOCK_JUMP})
 
 
-@pytest.mark.parametrize(
-    "form", [*FORMS][:1] + [pytest.param(each, marks=pytest.mark.deep) for each in [*FORMS][1:]]
-)
+@pytest.mark.deep
+@pytest.mark.parametrize("form", FORMS)
 def test_a_lease_in_a_row_excludes_until_it_ends(explore: Explore, form: str) -> None:
     result = explore(locked_by(taking(FORMS[form])), contents=LEASES, faults=1, kinds=BREAKS)
     assert (result.cause, result.exhausted) == ("", True)
@@ -89,6 +88,7 @@ def test_what_is_left_out_of_a_search_changes_no_verdict(explore: Explore) -> No
     assert [each.in_memory > 0 for each in found] == [True, False, False]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("forgotten", [(ServerClock, "asked"), (ServerClock, "over")])
 def test_forgetting_the_clock_would_be_noticed(
     explore: Explore, forgotten: tuple[type, str], monkeypatch: pytest.MonkeyPatch
@@ -187,6 +187,7 @@ def slow(setting: str) -> Callable[[Bank, int], str]:
     return deposit
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize(
     "setting", ["SET lock_timeout = '1ms'", "SELECT set_config('lock_timeout', '1ms', false)"]
 )
@@ -196,6 +197,7 @@ def test_real_time_ends_no_wait(explore: Explore, setting: str) -> None:
     assert len(result.finals) == 1, "both deposits are there, whatever the order"
 
 
+@pytest.mark.deep
 def test_a_real_time_out_would_be_noticed(explore: Explore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "lift", lambda connection, op: limits.NO_LIMITS)
     found = explore(slow("SET lock_timeout = '1ms'"), slack=0)

@@ -97,6 +97,7 @@ def test_mistaken(race):
 """
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("processes", [0, 2])
 def test_the_files_have_the_results_of_every_process(pytester: pytest.Pytester, processes: int) -> None:
     pytester.makepyfile(SIDE_BY_SIDE)
@@ -169,12 +170,14 @@ def test_a_race_passes(servers: None, race: Race) -> None:
     assert "| **kept** |" in markdown(race.results)
 
 
+@pytest.mark.deep
 def test_a_replay_of_what_is_mended_has_to_keep_every_order(servers: None, race: Race) -> None:
     two(race, redeem_locked)
     result = race.replay("v/3a", disposable=True)
     assert (result.verdict, result.exhausted) == ("kept", True)
 
 
+@pytest.mark.deep
 def test_a_replay_of_an_order_that_is_not_there_says_so(servers: None, race: Race) -> None:
     two(race, redeem_locked)
     with pytest.warns(UserWarning, match=r"no schedule v/3z here.* Every order was searched in its place"):
@@ -182,6 +185,7 @@ def test_a_replay_of_an_order_that_is_not_there_says_so(servers: None, race: Rac
     assert (result.verdict, result.exhausted) == ("kept", True)
 
 
+@pytest.mark.deep
 def test_a_schedule_that_is_not_there(servers: None, race: Race, monkeypatch: pytest.MonkeyPatch) -> None:
     two(race, redeem_locked)
     monkeypatch.setenv(REPLAY, "v/3z")

@@ -60,16 +60,16 @@ def told(result: SearchResult) -> tuple[Any, ...]:
     return result.counts, result.finals, result.schedules, result.steps, result.states, result.exhausted
 
 
-@pytest.mark.deep_after(1)
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("deposit", "kinds"),
     [
         (bank.select_for_update, frozenset({Fault.CRASH, Fault.LOST_REPLY})),
-        pytest.param(in_a_transaction, frozenset({Fault.LOST_REPLY}), marks=pytest.mark.deep),
-        pytest.param(bank.opposite_order, CRASH, marks=pytest.mark.deep),
-        pytest.param(bank.optimistic, frozenset({Fault.LOST_REPLY}), marks=pytest.mark.deep),
+        (in_a_transaction, frozenset({Fault.LOST_REPLY})),
+        (bank.opposite_order, CRASH),
+        (bank.optimistic, frozenset({Fault.LOST_REPLY})),
         (bank.locked_by(naive), frozenset({Fault.FAILOVER})),
-        pytest.param(bank.locked_by(token), frozenset({Fault.PAUSE}), marks=pytest.mark.deep),
+        (bank.locked_by(token), frozenset({Fault.PAUSE})),
         (bank.locked_by(mended), frozenset({Fault.RENEWAL_DIES})),
     ],
 )
@@ -104,6 +104,7 @@ def recorded(harness: Any) -> Iterator[Event]:
     return (segment.event for told in all_told(harness.recording) for segment in told.ways.values())
 
 
+@pytest.mark.deep
 def test_a_command_that_was_cut_off_when_it_was_first_met_is_known_all_the_same(
     harness: Callable[..., Any],
 ) -> None:
@@ -152,6 +153,7 @@ def test_a_recording_that_forgets_the_replies_is_noticed(
     assert not forgetful.exhausted or forgetful.finals != referee.finals
 
 
+@pytest.mark.deep
 def test_a_recording_that_forgets_the_clocks_is_noticed(
     explore: Explore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

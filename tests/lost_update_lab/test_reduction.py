@@ -32,7 +32,7 @@ def told(result: SearchResult) -> tuple[Any, ...]:
     return set(result.counts), result.finals, result.exhausted
 
 
-@pytest.mark.deep_after(2)
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize(
     ("deposit", "bounds"),
     [
@@ -61,6 +61,7 @@ def without_the_worker(server: bytes, worker: bytes) -> Iterator[bytes]:
     yield server
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("deposit", [in_a_transaction, bank.locked_by(naive)])
 def test_the_referee_would_notice_a_wrong_relation(
     explore: Explore, monkeypatch: pytest.MonkeyPatch, deposit: Any

@@ -44,9 +44,8 @@ def test_other_texts_are_refused(text: str) -> None:
         decode(text)
 
 
-@pytest.mark.parametrize(
-    ("lock", "faults", "switches"), [(naive, 0, 3), pytest.param(token, 1, 2, marks=pytest.mark.deep)]
-)
+@pytest.mark.deep
+@pytest.mark.parametrize(("lock", "faults", "switches"), [(naive, 0, 3), (token, 1, 2)])
 def test_shrunk_confirmed_replayed(
     harness: Callable[..., Harness], lock: object, faults: int, switches: int
 ) -> None:
@@ -63,7 +62,7 @@ def test_shrunk_confirmed_replayed(
     assert [step.command for step in again.steps] == [step.command for step in small.steps]
 
 
-@pytest.mark.deep_after(1)
+@pytest.mark.deep
 @pytest.mark.parametrize(("budget", "shrinks"), [(None, True), (60.0, False)])
 def test_an_id_is_the_same_however_slow_the_machine_is(
     harness: Callable[..., Harness], monkeypatch: pytest.MonkeyPatch, budget: float | None, shrinks: bool
@@ -82,6 +81,7 @@ def test_an_id_is_the_same_however_slow_the_machine_is(
     assert (ids[0] == ids[1]) == shrinks
 
 
+@pytest.mark.deep
 def test_a_fault_comes_as_early_as_it_can(harness: Callable[..., Harness]) -> None:
     """A search skips the crash right after SETNX: it leaves the same behind as a crash after the read, seen before."""
     played = harness(bank.locked_by(setnx), faults=1)

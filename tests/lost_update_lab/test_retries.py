@@ -82,6 +82,7 @@ def test_tries_with_a_token_each_end(explore: Explore, monkeypatch: pytest.Monke
     assert control.states > 4 * full.states, "each try is a moment of its own then"
 
 
+@pytest.mark.deep
 def test_the_referee_finds_nothing_else(explore: Explore) -> None:
     full, every = (explore(a_token_for_each_try, reduction=how, budget=20) for how in Reduction)
     assert (full.worst, full.exhausted, full.cause) == (UNBROKEN, True, "")

@@ -72,6 +72,7 @@ def two_statements_in_one(own: bank.Bank, amount: int) -> str:
     return "ok"
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("deposit", [streamed, two_statements_in_one])
 def test_every_way_to_read_and_to_write_is_a_step(explore: Explore, deposit: Any) -> None:
     full, every = explore(deposit), explore(deposit, reduction="none")
@@ -145,6 +146,7 @@ def test_token_lock_and_a_pause_lose(explore: Explore) -> None:
     assert (result.worst, result.exhausted) == ("lost", True)
 
 
+@pytest.mark.deep
 def test_fair_lock_with_a_fault_keeps_the_money_and_no_waiter_hangs(explore: Explore) -> None:
     kinds = frozenset({Fault.CRASH, Fault.LOST_REPLY, Fault.RENEWAL_LIVES})
     result = explore(bank.locked_by(fair), faults=1, kinds=kinds)
@@ -158,12 +160,13 @@ def quiet(own: bank.Bank) -> Any:
     return lock
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "kind",
     [
         None,
-        pytest.param(Fault.CRASH, marks=pytest.mark.deep),
-        pytest.param(Fault.LOST_REPLY, marks=pytest.mark.deep),
+        Fault.CRASH,
+        Fault.LOST_REPLY,
     ],
 )
 def test_a_question_without_a_reply_is_explored_too(
@@ -179,6 +182,7 @@ def test_a_question_without_a_reply_is_explored_too(
     assert told
 
 
+@pytest.mark.deep
 def test_what_a_script_asks_of_the_servers_clock_is_virtual(
     explore: Explore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -189,10 +193,12 @@ def test_what_a_script_asks_of_the_servers_clock_is_virtual(
     assert explore(bank.locked_by(fair)).finals != first.finals, "the control: without the gate it is not"
 
 
+@pytest.mark.deep
 def test_a_section_longer_than_the_lease_loses_without_a_fault(explore: Explore) -> None:
     assert explore(bank.locked_by(token, work=4.0)).worst == "lost"
 
 
+@pytest.mark.deep
 def test_a_lock_that_goes_in_after_three_tries_is_found(explore: Explore) -> None:
     """Two earlier searches called it exhausted without a loss: a waiter was not let poll again. Its three tries
     fit into the slack, or into a pause, or into the holder's work."""

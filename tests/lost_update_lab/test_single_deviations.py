@@ -35,6 +35,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Search, "_backtrack", ended)
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("short")
 def test_a_crash_right_after_the_lock_is_found(explore: Callable[..., SearchResult]) -> None:
     result = explore(LEFT_FOR_EVER, faults=1)
@@ -56,6 +57,7 @@ def test_without_the_search_of_single_deviations_neither_is(
     assert explore(LEFT_FOR_EVER, faults=1).worst == explore(bank.no_lock).worst == "unbroken"
 
 
+@pytest.mark.deep
 def test_what_it_finds_is_a_schedule_like_any_other(harness: Callable[..., Harness]) -> None:
     """The search finds the same words under the same faults, and each comes again when it is repeated."""
     on = harness(LEFT_FOR_EVER, faults=1)

@@ -104,6 +104,7 @@ def claimed_by_a_script(bank: Bank) -> Iterator[None]:
     yield
 
 
+@pytest.mark.deep_after(2)
 @pytest.mark.parametrize("lock", [queue, queue_by_a_script, token])
 def test_a_stream_is_explored_to_its_end(lock: Callable[[Bank], Any], explore: Explore) -> None:
     """By the server's own clock no entry had the same number twice, and no state came again."""
@@ -133,8 +134,8 @@ def test_what_a_group_has_read_is_a_part_of_the_state(explore: Explore) -> None:
     "lock",
     [
         taken_over,
-        pytest.param(taken_over_by_number, marks=pytest.mark.deep),
-        pytest.param(taken_over_by_a_look, marks=pytest.mark.deep),
+        taken_over_by_number,
+        taken_over_by_a_look,
     ],
 )
 def test_how_long_a_message_is_pending_is_virtual(lock: Callable[[Bank], Any], explore: Explore) -> None:
@@ -146,6 +147,7 @@ def test_how_long_a_message_is_pending_is_virtual(lock: Callable[[Bank], Any], e
     assert "XCLAIM" in result.virtual_clocks["redis"]
 
 
+@pytest.mark.deep
 def test_a_holder_that_works_for_longer_is_overtaken_without_a_fault(explore: Explore) -> None:
     """The control: by the server's own clock, the message is pending for some milliseconds."""
     assert explore(locked_by(taken_over, work=10)).worst == "lost"

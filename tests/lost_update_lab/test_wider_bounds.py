@@ -91,7 +91,7 @@ def better(fewer: SearchResult, more: SearchResult) -> list[str]:
     return found
 
 
-@pytest.mark.deep_after(3)
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize(
     ("take", "give_back"),
     [
@@ -143,6 +143,7 @@ def generated(urls: tuple[str, str], faults: tuple[int, int], kinds: Collection[
     return broken
 
 
+@pytest.mark.deep
 def test_the_same_holds_for_generated_locks(explorer_urls: tuple[str, str]) -> None:
     assert generated(explorer_urls, (0, 1), (Fault.CRASH, Fault.LOST_REPLY), 5) > 0
 

@@ -139,6 +139,7 @@ def test_a_change_that_no_counter_shows_is_found_out(
         snapshot.restore()
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("setting", ["SET track_counts = off", "SET LOCAL track_counts = off"])
 def test_a_worker_that_does_not_count(database: str, scenario_urls: tuple[str, str], setting: str) -> None:
     """It is looked at every table; or it is said."""
@@ -164,6 +165,7 @@ def test_a_worker_that_does_not_count(database: str, scenario_urls: tuple[str, s
         assert explored().verdict == "violated"
 
 
+@pytest.mark.deep
 def test_an_invariant_that_writes_leaves_nothing(database: str, scenario_urls: tuple[str, str]) -> None:
     def told(word: str) -> None:
         with psycopg.connect(os.environ["DATABASE_URL"]) as sql:
@@ -189,6 +191,7 @@ def test_an_invariant_that_writes_leaves_nothing(database: str, scenario_urls: t
     assert set(seen[1:]) == {2}
 
 
+@pytest.mark.deep
 def test_a_command_that_goes_through_as_its_schedule_ends(
     database: str, scenario_urls: tuple[str, str]
 ) -> None:

@@ -29,6 +29,7 @@ def taken_for_broken() -> None:
     trial.broken(exhibit, replace(exhibit.case.mended[0], verdict="violated"))
 
 
+@pytest.mark.deep_after(2)
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -46,6 +47,7 @@ def test_what_is_wrong_about_a_broken_form_is_seen(
         a_lane.submit(broken, **wrong).result()
 
 
+@pytest.mark.deep
 def test_forms_that_are_exchanged_are_seen(a_lane: ProcessPoolExecutor) -> None:
     for exchanged in (taken_for_mended, taken_for_broken):
         with pytest.raises(NotAsTold, match=SLUG):

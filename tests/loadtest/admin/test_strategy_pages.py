@@ -24,6 +24,7 @@ def text_of(address: str, *permissions: str) -> str:
     return html.unescape(answer.content.decode())
 
 
+@pytest.mark.deep
 def test_every_strategy_has_a_page_with_its_own_words() -> None:
     client = user()
     for slug, found in STRATEGIES.items():

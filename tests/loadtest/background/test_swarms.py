@@ -75,6 +75,7 @@ def test_a_swarm_that_waits_is_stopped_at_once():
     assert (SWARMS.waiting(), SWARMS.advance(pk)) == ([], False)
 
 
+@pytest.mark.deep
 def test_one_swarm_at_a_time_and_a_killed_workers_trial_is_free_again():
     row = SWARMS.begin(Comparison(strategies=("no-lock",), settings={"nonsense": 1}))
     with psycopg.connect(**connection.get_connection_params(), autocommit=True) as killed:

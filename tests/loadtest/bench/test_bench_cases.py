@@ -74,6 +74,7 @@ def test_each_core_searches_the_whole_case_on_servers_of_its_own(postgres: Postg
     assert (row["played"] > 0) is (name == explorer_cores.PLAYED_CORES)
 
 
+@pytest.mark.deep
 def test_a_process_that_fails_is_no_figure(postgres: Postgres, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(explorer_cores, "_database", lambda postgres, name: postgres.url + "&dbname=nowhere")
     row = explorer_cores.measure(explorer_cores.REAL_CORES, "no lock", postgres, 20.0)

@@ -84,6 +84,7 @@ def test_parts_can_be_chosen():
     assert drawn.export_text().count("not measured") == len(GOALS) + 4  # and each row of the limit
 
 
+@pytest.mark.deep
 def test_each_goal_is_judged(measured):
     goals = list(judge(measured.results))
     assert [goal["name"] for goal in goals] == [goal.name for goal in GOALS]
@@ -154,7 +155,8 @@ def fails(_):
     raise OSError("no room")
 
 
-@pytest.mark.parametrize("who", ["fair-lock", pytest.param("token", marks=pytest.mark.deep)])
+@pytest.mark.deep
+@pytest.mark.parametrize("who", ["fair-lock", "token"])
 def test_a_contender_that_fails_has_a_reason_and_ends_no_run(who, monkeypatch):
     """Also when it is the one that all others are compared with."""
     broken = [replace(each, make=fails) if each.name == who else each for each in UNCONTENDED]

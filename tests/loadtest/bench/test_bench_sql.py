@@ -92,6 +92,7 @@ def test_an_import_that_writes_less_than_it_says_is_not_right(monkeypatch: pytes
     assert right == dict.fromkeys(bulk.WAYS, True) | {"bulk_create": False}
 
 
+@pytest.mark.deep
 def test_a_pgbench_that_posts_nothing_is_not_right(monkeypatch: pytest.MonkeyPatch) -> None:
     assert rates.one("pgbench", 1, 0.3).right
     monkeypatch.setattr(pgbench, "script", lambda book, accounts: "SELECT 1;\n")
@@ -204,6 +205,7 @@ def test_an_import_is_held_against_a_copy_by_as_many_sessions(monkeypatch: pytes
     assert (goal["goal"], goal["measured"]) == ("≥ 0.65", pytest.approx(share, rel=0.01))
 
 
+@pytest.mark.deep
 def test_bench_lock_tables_without_mariadb(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(settings.DATABASES, "mariadb", raising=False)
     monkeypatch.setattr(mariadb, "available", lambda: "install mariadb-server")

@@ -33,6 +33,7 @@ def _none_is_left(committed_db: None, monkeypatch: pytest.MonkeyPatch) -> Iterat
     assert one(f"SELECT count(*) FROM pg_database WHERE datname LIKE '%{mine}%'") == 0
 
 
+@pytest.mark.deep
 def test_a_turn_meets_nothing_of_those_before(committed_db: None) -> None:
     here = fresh_book("no-lock", 1)
     with fresh_databases(pytest.fail) as turn:
@@ -43,6 +44,7 @@ def test_a_turn_meets_nothing_of_those_before(committed_db: None) -> None:
         assert Book.objects.filter(pk=here.pk).exists(), "between two turns: the database of before"
 
 
+@pytest.mark.deep
 def test_its_threads_are_in_the_same_one() -> None:
     seen: list[object] = []
 

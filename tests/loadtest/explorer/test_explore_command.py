@@ -53,7 +53,6 @@ def explored(
     return done, {**json.loads(Path(folder, "explore.json").read_text()), "folder": folder}
 
 
-@pytest.mark.deep
 def test_the_file_says_what_was_found(explored: Any) -> None:
     done, report = explored
     assert lost("explore.json", report) == []

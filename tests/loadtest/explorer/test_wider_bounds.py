@@ -65,6 +65,7 @@ def worse(fewer: Explored, more: Explored) -> list[str]:
     return found
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("strategy", [*within_reach()])
 def test_what_is_found_without_a_fault_is_found_with_one(strategy: str, search: Search) -> None:
     none, one = search(strategy, 0), search(strategy, 1)

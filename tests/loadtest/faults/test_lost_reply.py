@@ -71,6 +71,7 @@ def test_redis_py_as_it_comes_sends_a_second_time(proxy: Proxy) -> None:
     assert client.incr("counter") == 2
 
 
+@pytest.mark.deep
 @pytest.mark.timeout(300)
 def test_the_dangerous_replies_are_lost(django_db_setup: None, django_db_blocker: Any) -> None:
     plan = Few(strategies=(), hazards=(), seed=7)

@@ -123,6 +123,7 @@ def results(django_db_setup: None, django_db_blocker: Any) -> dict[str, JudgedCa
     return found
 
 
+@pytest.mark.deep_after(4)
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("slug", [*LEASED, SHORT])
 def test_a_worker_held_inside_beyond_its_time_leaves_without_a_write(
@@ -164,6 +165,7 @@ def test_a_renewal_that_the_machine_did_not_let_run_shows_nothing(
     assert bool(result.verdict.fired) == (word != Word.INCONCLUSIVE)
 
 
+@pytest.mark.deep
 @pytest.mark.timeout(300)
 def test_most_connections_are_taken_before_anybody_is_inside(
     django_db_setup: None, django_db_blocker: Any

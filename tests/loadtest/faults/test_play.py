@@ -124,6 +124,7 @@ class Awaited(Event):
         return super().wait(timeout)
 
 
+@pytest.mark.deep
 def test_a_cell_that_needs_a_control_waits_for_its_verdict(pool: Pool):
     matrix, (control, *_), others = matrix_of(pool)
     cell = next(each for each in others if each.hazard is control.hazard)
@@ -145,6 +146,7 @@ def pool() -> Iterator[Pool]:
     pool.close()
 
 
+@pytest.mark.deep
 def test_a_process_started_for_one_kind_of_work_keeps_it_until_it_is_ended(pool: Pool) -> None:
     ordinary, special = pool.hire(), pool.hire("herd")
     for worker in (ordinary, special):

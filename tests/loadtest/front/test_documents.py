@@ -17,6 +17,7 @@ def client() -> Client:
     return Client(headers={"host": "localhost"})
 
 
+@pytest.mark.deep
 def test_every_page_is_shown_and_keeps_the_policy() -> None:
     for name in documents.pages():
         answer = client().get(f"/docs/{name}")

@@ -217,6 +217,7 @@ def test_two_locks_before_all_three(folder: Path) -> None:
     assert again in page
 
 
+@pytest.mark.deep
 @pytest.mark.timeout(300)
 def test_a_refusal_by_one_of_them_is_reported_once(folder: Path) -> None:
     done = start(folder, "--lock", "mylocks:none")

@@ -64,6 +64,7 @@ def _dies_holding(url: str, node: str) -> None:
     subprocess.run([sys.executable, "-c", code, url, node], check=True)
 
 
+@pytest.mark.deep
 @needs_zookeeper
 def test_zookeeper_ends_a_session_and_keeps_its_data_over_a_kill():
     with ZooKeeper() as server:

@@ -65,6 +65,7 @@ def wait_until(condition, seconds: float = 100) -> None:
         time.sleep(0.05)
 
 
+@pytest.mark.deep
 def test_up_twice_used_down_and_up_again():
     first = embedded.up()
     assert embedded.up() == first
@@ -89,6 +90,7 @@ def test_up_twice_used_down_and_up_again():
         assert connection.execute("SELECT n FROM t").fetchone() == (42,)
 
 
+@pytest.mark.deep
 def test_two_users_share_and_the_last_one_ends_them():
     with user() as (first, address), user() as (second, other_address):
         assert address == other_address
@@ -126,6 +128,7 @@ def test_down_refuses_while_a_user_runs(lab):
         assert not any(map(lives, servers))
 
 
+@pytest.mark.deep
 def test_the_command_says_that_they_end_with_their_user(capsys):
     with user() as (process, _):
         servers = processes()
@@ -140,6 +143,7 @@ def test_the_command_says_that_they_end_with_their_user(capsys):
     wait_until(lambda: not any(map(lives, servers)))
 
 
+@pytest.mark.deep
 def test_after_the_keeper_was_killed_everything_starts_again(lab):
     before = embedded.up()
     servers = processes()
@@ -151,6 +155,7 @@ def test_after_the_keeper_was_killed_everything_starts_again(lab):
     assert psycopg.connect(after["DATABASE_URL"]).execute("SELECT 1").fetchone() == (1,)
 
 
+@pytest.mark.deep
 def test_orphans_of_a_keeper_and_reaper_that_were_both_killed_are_ended(lab):
     embedded.up()
     servers = processes()
@@ -165,6 +170,7 @@ def test_orphans_of_a_keeper_and_reaper_that_were_both_killed_are_ended(lab):
     assert psycopg.connect(address).execute("SELECT 1").fetchone() == (1,)
 
 
+@pytest.mark.deep
 def test_a_state_file_left_by_a_reboot_is_no_running_server(lab):
     lab.write_state(
         {
@@ -189,6 +195,7 @@ def test_a_step_of_the_clock_ends_nothing(lab, monkeypatch):
         assert addresses() == given
 
 
+@pytest.mark.deep
 def test_a_relative_folder_is_that_of_the_command_also_for_what_it_starts(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("LAB_DIR", "lab")
@@ -243,6 +250,7 @@ def test_each_server_has_its_own_time_to_start(lab, monkeypatch):
         lab.state.unlink()
 
 
+@pytest.mark.deep
 def test_the_command_returns_although_its_output_is_read_to_the_end():
     def code(*arguments: str) -> int:
         try:

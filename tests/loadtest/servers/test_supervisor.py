@@ -48,6 +48,7 @@ def test_the_keeper_starts_killed_servers_again(lab):  # noqa: F811
     assert not any(alive(pid) for pid in after["pids"].values())
 
 
+@pytest.mark.deep
 def test_a_postgres_does_not_start_beside_sessions_of_a_killed_one(postgres_server):
     """It refuses, as long as one of them holds the old memory: the supervisor has to try again."""
     server = postgres_server()

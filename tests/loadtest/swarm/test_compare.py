@@ -125,6 +125,7 @@ def test_from_another_folder_the_background_workers_find_the_lock_and_the_histor
     assert not (BASE_DIR / "seen").exists()
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("committed_db")
 def test_a_control_that_cannot_lose_proves_nothing(ledger: str, tmp_path: Path) -> None:
     """A single user has no contention: what no-lock kept, it kept by luck."""
@@ -137,6 +138,7 @@ def test_a_control_that_cannot_lose_proves_nothing(ledger: str, tmp_path: Path) 
     assert code == 3
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("committed_db")
 def test_the_articles_experiment(ledger: str, tmp_path: Path) -> None:
     code, report = run_compare(tmp_path, host=ledger, preset="article-wide", strategy=["no-lock"])
@@ -241,6 +243,7 @@ def test_what_cannot_be_tried_here_has_a_reason() -> None:
         missing("setnx", "tape")
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("committed_db")
 def test_several_workloads_have_a_matrix(
     ledger: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -266,7 +269,7 @@ def test_several_workloads_have_a_matrix(
     assert row.count("not-run") == 2
 
 
-@pytest.mark.deep_after(1)
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("command", "name", "nowhere"),
     [
@@ -321,6 +324,7 @@ def test_a_database_that_dies_in_a_comparison_takes_no_results_along(
     assert results[0]["strategy"] == "no-lock"
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.usefixtures("committed_db")
 @pytest.mark.parametrize("as_json", [False, True])
 def test_a_run_of_nothing_takes_no_earlier_results_away(

@@ -85,6 +85,7 @@ def test_an_unknown_strategy_is_bad_usage(ledger: str) -> None:
     assert "optimistic-version" in done.stderr
 
 
+@pytest.mark.deep
 def test_without_a_ledger_the_drop_down_offers_the_card() -> None:
     assert options.offered(["--host", f"http://127.0.0.1:{free_port()}"]) == CARD
 

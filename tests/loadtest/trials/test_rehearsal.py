@@ -44,6 +44,7 @@ def test_one_that_waits_is_left_to_the_trial(monkeypatch: pytest.MonkeyPatch) ->
         rehearse(Comparison(strategies=("no-lock",)).case(f"{HERE}:{spec}"))
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("committed_db")
 def test_a_release_that_fails_is_reported_before_the_run(
     ledger: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
@@ -56,6 +57,7 @@ def test_a_release_that_fails_is_reported_before_the_run(
     assert capfd.readouterr().err.startswith(told)
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("committed_db")
 def test_one_that_fails_later_is_inconclusive_in_its_own_words(ledger: str, tmp_path: Path) -> None:
     redis_client().delete(ASKED)

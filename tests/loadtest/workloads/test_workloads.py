@@ -140,6 +140,7 @@ def test_without_a_record_nothing_keeps_a_job_from_running_again() -> None:
     assert [each.floor for each in workloads.find("run-once", days=1, recorded=False).openings()] == [None]
 
 
+@pytest.mark.deep
 def test_schedulers_of_one_process_share_a_clock() -> None:
     first, second = (workloads.find("run-once", day=1, skew=0.5) for _ in range(2))
     for each in (first, second):

@@ -27,6 +27,7 @@ def servers(scenario_urls: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("LOST_UPDATE_LAB_DISPOSABLE", "1")
 
 
+@pytest.mark.deep
 def test_explore_writes_its_reports(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     summary, junit, page = (tmp_path / name for name in ("summary.md", "junit.xml", "page.html"))
     reports = ["--summary", str(summary), "--junit", str(junit), "--page", str(page)]
@@ -54,12 +55,13 @@ def test_every_option_that_was_promised() -> None:
     assert there == set(CONTRACTS["library_options"])
 
 
+@pytest.mark.deep
 def test_a_scenario_that_is_kept(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explore", f"{HERE}:voucher_locked"]) == 0
     assert capsys.readouterr().out.startswith("kept: exhausted within these bounds")
 
 
-@pytest.mark.deep_after(3)
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize(
     ("lock", "code", "hazards"),
     [
@@ -134,6 +136,7 @@ def test_a_schedule_as_a_test() -> None:
     ]
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize(
     ("command", "prefix", "of", "bounds"),
     [
@@ -169,6 +172,7 @@ def test_the_bounds_of_the_command_line_win_in_a_test() -> None:
     )
 
 
+@pytest.mark.deep
 def test_a_replay_has_no_budget(capsys: pytest.CaptureFixture[str]) -> None:
     """It may take as long as somebody stands at a breakpoint; a search has ended by then."""
     short = ["--budget", "0.001"]

@@ -49,6 +49,7 @@ def last_words(code: str) -> str:
     return stopped.stderr
 
 
+@pytest.mark.deep
 def test_a_comparison_is_a_user_of_the_servers(lab, monkeypatch, tmp_path):  # noqa: F811
     embedded.up()
     servers = processes()
@@ -75,6 +76,7 @@ def test_down_does_not_call_servers_ended_that_have_not(lab, monkeypatch):  # no
             embedded.down()
 
 
+@pytest.mark.deep
 def test_the_last_words_of_a_run_are_true(lab):  # noqa: F811
     embedded.up()
     assert last_words(STOPPED) == (

@@ -20,9 +20,8 @@ def test_the_session_servers_answer(redis_client):
         assert connection.info.server_version // 10000 == 18
 
 
-@pytest.mark.parametrize(
-    "end", ["kill", *(pytest.param(each, marks=pytest.mark.deep) for each in ("stop", "stop_immediately"))]
-)
+@pytest.mark.deep
+@pytest.mark.parametrize("end", ["kill", "stop", "stop_immediately"])
 def test_postgres_keeps_a_commit_over(end, postgres_server):
     server = postgres_server()
     with server.connect() as connection:
@@ -37,6 +36,7 @@ def test_postgres_keeps_a_commit_over(end, postgres_server):
         assert connection.execute("SELECT n FROM t").fetchone() == (42,)
 
 
+@pytest.mark.deep
 def test_a_kill_is_over_for_the_children_too(postgres_server):
     """Else the next start now and then finds the memory of the old server still in use."""
     server = postgres_server()
@@ -77,6 +77,7 @@ def test_a_paused_server_is_silent_and_remembers(valkey_server):
     assert server.client().get("k") == b"v"
 
 
+@pytest.mark.deep
 def test_a_paused_server_can_be_stopped(valkey_server, postgres_server):
     for server in (valkey_server(), postgres_server()):
         process = psutil.Process(server.pid)
@@ -101,6 +102,7 @@ def test_a_server_that_does_not_start_says_why(tmp_path):
     assert "valkey.log" in str(error.value)
 
 
+@pytest.mark.deep
 def test_a_second_postgres_on_one_folder_is_refused(tmp_path):
     with Postgres(tmp_path / "data"):
         second = Postgres(tmp_path / "data")

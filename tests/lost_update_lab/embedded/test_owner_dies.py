@@ -49,6 +49,7 @@ def test_a_killed_owner_leaves_nothing(signum):
     assert_nothing_left(servers, folders)
 
 
+@pytest.mark.deep
 def test_an_owner_that_just_ends_leaves_nothing():
     process, servers, folders = owner("")
     process.wait(100)

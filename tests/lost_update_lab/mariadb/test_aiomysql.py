@@ -74,7 +74,7 @@ def both(call: Callable[..., Any], query: str) -> list[Any]:
     return [worker("Ann", call, query, 1), worker("Bob", call, query, 2)]
 
 
-@pytest.mark.deep_after(2)
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize(("query", "verdict"), [(READ, "violated"), (FOR_UPDATE, "kept")])
 @pytest.mark.parametrize("call", [redeem, redeem_by_a_pool])
 def test_a_voucher(trial: Trial, call: Any, query: str, verdict: str) -> None:
@@ -86,7 +86,7 @@ def test_a_voucher(trial: Trial, call: Any, query: str, verdict: str) -> None:
         assert "test_aiomysql.py:" in str(result)
 
 
-@pytest.mark.deep_after(1)
+@pytest.mark.deep
 @pytest.mark.parametrize("hazard", ["crashes", "lost_replies"])
 def test_a_voucher_under_a_fault(trial: Trial, hazard: str) -> None:
     result = trial(both(redeem, FOR_UPDATE), invariant=unique("redemption", "code"), **{hazard: 1})
@@ -110,6 +110,7 @@ async def transfer(first: int, second: int) -> None:
         await sql.commit()
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(("other", "verdict"), [((2, 1), "refused"), ((1, 2), "kept")])
 def test_two_rows(trial: Trial, other: tuple[int, int], verdict: str) -> None:
     """In opposite orders: one of them is the victim of a deadlock. Each begins with its first command."""
@@ -129,6 +130,7 @@ async def claim(who: int) -> bool:
         return bool(cursor.rowcount)
 
 
+@pytest.mark.deep
 def test_a_command_that_reads_and_writes(trial: Trial) -> None:
     result = trial([(claim, 1), (claim, 2)], invariant=unique("redemption", "code"))
     assert (result.verdict, result.exhausted) == ("violated", True), str(result)
@@ -149,9 +151,7 @@ async def take_two(query: str) -> None:
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize(
-    ("query", "verdict"), [(FOR_UPDATE, "kept"), pytest.param(READ, "violated", marks=pytest.mark.deep)]
-)
+@pytest.mark.parametrize(("query", "verdict"), [(FOR_UPDATE, "kept"), (READ, "violated")])
 def test_two_tasks_of_one_event_loop(trial: Trial, query: str, verdict: str) -> None:
     lost = (lambda: shop.ask(READ, "XMAS") == ((-1,),)), "a withdrawal is lost"
     result = trial([worker("Ann", take_two, query)], invariant=lost)
@@ -170,7 +170,7 @@ def two_shows() -> None:
     engine.dispose()
 
 
-@pytest.mark.deep_after(1)
+@pytest.mark.deep
 @sales
 def test_sqlalchemy(show: type[Show | Versioned], locks: bool, verdict: str, trial: Trial) -> None:
     workers = [worker("Ann", sell, show, 1, locks), worker("Bob", sell, show, 2, locks)]

@@ -68,9 +68,8 @@ FORMS = {
 }
 
 
-@pytest.mark.parametrize(
-    "form", [*FORMS][:1] + [pytest.param(each, marks=pytest.mark.deep) for each in [*FORMS][1:]]
-)
+@pytest.mark.deep
+@pytest.mark.parametrize("form", FORMS)
 def test_a_lease_in_a_row_excludes_until_it_ends(explore: Explore, form: str) -> None:
     found, _ = explore(leased(*FORMS[form]), faults=1, kinds=BREAKS)
     assert (found.cause, found.exhausted) == ("", True)
@@ -89,6 +88,7 @@ def test_who_works_longer_than_its_lease_is_found_between_two_polls(
     assert (found.cause, found.exhausted, found.worst) == ("", True, word)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("forgotten", ["asked", "over"])
 def test_forgetting_the_clock_would_be_noticed(
     explore: Explore, forgotten: str, monkeypatch: pytest.MonkeyPatch

@@ -45,6 +45,7 @@ CASES: dict[str, tuple[Any, str, set[int]]] = {
 }
 
 
+@pytest.mark.deep_after(7)
 @pytest.mark.parametrize("name", CASES)
 def test_the_literature(name: str, explore: Explore) -> None:
     deposit, word, errors = CASES[name]
@@ -52,6 +53,7 @@ def test_the_literature(name: str, explore: Explore) -> None:
     assert (found.exhausted, found.worst, system.errors) == (True, word, errors), found.cause
 
 
+@pytest.mark.deep_after(2)
 @pytest.mark.parametrize("name", ["select for update", "two rows in opposite order", "GET_LOCK"])
 def test_every_order_of_every_step_finds_the_same(name: str, explore: Explore) -> None:
     """Must the reduction leave nothing out: the referee executes all."""

@@ -32,10 +32,8 @@ def _found(explore: Explore, deposit: Any, **bounds: Any) -> tuple[Any, ...]:
     return found.cause, found.exhausted, found.schedules, found.states, words, system.errors
 
 
-@pytest.mark.deep_after(1)
-@pytest.mark.parametrize(
-    "name", [*CASES][-2:] + [pytest.param(each, marks=pytest.mark.deep) for each in [*CASES][:-2]]
-)
+@pytest.mark.deep
+@pytest.mark.parametrize("name", CASES)
 def test_what_is_left_out_of_a_search_changes_nothing(
     explore: Explore, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -46,6 +44,7 @@ def test_what_is_left_out_of_a_search_changes_nothing(
     assert by_real_code[:2] == ("", True)
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("deposit", [bank.read_committed, bank.behind_its_snapshot])
 def test_forgetting_how_transactions_came_there_would_be_noticed(
     explore: Explore, deposit: Any, monkeypatch: pytest.MonkeyPatch
@@ -71,6 +70,7 @@ def draws_a_number(system: Bank, amount: int) -> str:
     return "ok"
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("a_sequence")
 def test_a_sequence_begins_again_with_each_schedule(
     explore: Explore, monkeypatch: pytest.MonkeyPatch

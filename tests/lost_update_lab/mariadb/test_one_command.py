@@ -55,6 +55,7 @@ def sent(query: str) -> Callable[[str], bool]:
     return operation
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize(
     ("query", "word"),
     [
@@ -96,6 +97,7 @@ def two_shifts() -> None:
     shop.ask("INSERT INTO shift (id, on_call) VALUES (1, FALSE), (2, TRUE)")
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize(
     ("first", "second"),
     [
@@ -122,6 +124,7 @@ def keeps_the_answer(who: str) -> bool:
         return bool(cursor.fetchone()[0])
 
 
+@pytest.mark.deep
 def test_a_variable_that_is_set_by_a_function(trial: Trial) -> None:
     """It was taken for a command that no other worker sees."""
     result = trial(both(keeps_the_answer), setup=opened, invariant=one_got_it, control=False)

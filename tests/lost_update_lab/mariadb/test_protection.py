@@ -64,6 +64,7 @@ def words(result: Any) -> dict[str, set[str]]:
     return found
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("operation", [pay, pay_by_name])
 def test_the_control_breaks_without_the_lock(trial: Trial, operation: Any) -> None:
     result = trial([(operation, 1), (operation, 2)])
@@ -79,6 +80,7 @@ def test_the_control_says_which_lock_the_invariant_does_not_need(trial: Trial) -
     assert "the invariant cannot tell: it holds without GET_LOCK" in result.cause
 
 
+@pytest.mark.deep
 def test_a_lock_of_rows_is_taken_away_and_moved(trial: Trial) -> None:
     result = trial([(pay, 1), (pay, 2)], mutate=True)
     assert words(result) == {
@@ -124,6 +126,7 @@ def test_a_primary_key_is_dropped_and_there_again(trial: Trial) -> None:
         assert found == {"voucher: the primary key": "violated"}
 
 
+@pytest.mark.deep
 def test_constraints_are_dropped_and_there_again(trial: Trial) -> None:
     def opens() -> None:
         shop.open_shop()

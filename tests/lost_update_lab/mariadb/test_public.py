@@ -29,6 +29,7 @@ def both(call: Any) -> list[Any]:
     return [worker("Ann", call, "XMAS", 1), worker("Bob", call, "XMAS", 2)]
 
 
+@pytest.mark.deep
 def test_the_outcome_of_no_serial_order_is_found(trial: Trial) -> None:
     result = trial(both(shop.redeem))
     assert (result.verdict, result.exhausted) == ("violated", True)
@@ -40,6 +41,7 @@ def test_the_outcome_of_no_serial_order_is_found(trial: Trial) -> None:
     assert any("redemption.at" in note for note in result.notes)  # the server's own clock: not compared
 
 
+@pytest.mark.deep
 def test_a_lock_before_the_read_is_kept_and_the_control_breaks(trial: Trial) -> None:
     result = trial(both(shop.redeem_locked), crashes=1, invariant=unique("redemption", "code"))
     assert (result.verdict, result.exhausted) == ("kept", True)
@@ -59,6 +61,7 @@ def test_isolation_what_if(trial: Trial) -> None:
     ]
 
 
+@pytest.mark.deep
 def test_ready_made_invariants_and_what_holds_at_each_commit(trial: Trial) -> None:
     workers = [worker("Ann", shop.withdraw, 150, 1), worker("Bob", shop.withdraw, 150, 1)]
     result = trial(workers, always=never_below("account.balance", -100))
@@ -67,6 +70,7 @@ def test_ready_made_invariants_and_what_holds_at_each_commit(trial: Trial) -> No
     assert money.sentence.startswith("the sum of account.balance")
 
 
+@pytest.mark.deep
 def test_a_lease_in_a_row_is_explored_to_the_end(trial: Trial) -> None:
     def opens() -> None:
         shop.open_shop()

@@ -87,6 +87,7 @@ async def book_or_try_again(seconds: float) -> str:
     return await book()
 
 
+@pytest.mark.deep
 def test_a_read_that_waits_for_a_row_is_given_up_and_tried_again(trial: Trial) -> None:
     """Its transaction has done nothing when the time-out comes."""
     booked = lambda: balance() == 110, "a booking is lost, or made twice"
@@ -95,6 +96,7 @@ def test_a_read_that_waits_for_a_row_is_given_up_and_tried_again(trial: Trial) -
     assert (result.verdict, result.exhausted) == ("kept", True), str(result)
 
 
+@pytest.mark.deep
 def test_a_transaction_that_is_given_up_in_its_commit(trial: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
     """The time-out comes before it is over, and the COMMIT has been sent."""
     how = {"setup": one_account, "invariant": (lambda: balance() == 110, "a booking is lost, or made twice")}
@@ -125,6 +127,7 @@ async def add_or_try_again(query: str, seconds: float) -> None:
         await add(query)
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize(("query", "verdict"), [(ADD, "violated"), (LOOKS, "violated"), (ONCE, "kept")])
 def test_a_write_that_may_have_been_done(
     trial: Trial, monkeypatch: pytest.MonkeyPatch, query: str, verdict: str
@@ -158,6 +161,7 @@ def counted() -> bool:
         return int(keys.get("count") or 0) == 10
 
 
+@pytest.mark.deep
 def test_redis_executes_what_was_sent(trial: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
     how = {"invariant": (counted, "it is counted twice")}
     result = trial([(count_or_try_again, 0.05)], **how)
@@ -199,6 +203,7 @@ def taken_or_there(taken: str, _: None) -> bool:
         return (taken == "job") != bool(keys.llen("jobs"))
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize(("seconds", "verdict"), [(2, "violated"), (10, "kept")])
 def test_a_pop_that_is_given_up(trial: Trial, seconds: float, verdict: str) -> None:
     """A job that comes at that very moment is taken by a client that is gone. A later one stays."""
@@ -231,6 +236,7 @@ async def one_refuses() -> str:
     return "refused"
 
 
+@pytest.mark.deep
 def test_a_group_whose_one_task_fails(trial: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
     how = {"setup": one_account, "invariant": (lambda: balance() == 100, "refused, and booked")}
     result = trial([one_refuses], **how)
@@ -242,6 +248,7 @@ def test_a_group_whose_one_task_fails(trial: Trial, monkeypatch: pytest.MonkeyPa
     assert (kept.verdict, kept.exhausted) == ("kept", True), str(kept)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(("query", "verdict"), [(ADD, "violated"), (ONCE, "kept")])
 def test_a_pause_past_its_own_time_out(trial: Trial, query: str, verdict: str) -> None:
     """A command that waits for nobody is answered at once, if nothing goes wrong: no time-out of 2 s comes first."""
@@ -268,7 +275,7 @@ def add_unless_stopped(how: str) -> str:
     return "done"
 
 
-@pytest.mark.deep_after(1)
+@pytest.mark.deep
 @pytest.mark.parametrize("how", ["cancel", "cancel_safe"])
 def test_a_thread_that_cancels(trial: Trial, how: str) -> None:
     workers = [worker("Ann", add_unless_stopped, how), worker("Bob", holds, 2)]
@@ -297,7 +304,7 @@ async def add_within(query: str, seconds: float, cancels: str) -> None:
         await add(query)
 
 
-@pytest.mark.deep_after(1)
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("cancels", "query", "verdict"),
     [

@@ -62,6 +62,7 @@ def test_the_variable_of_a_loop(scenario_urls: tuple[str, str]) -> None:
         race.explore()
 
 
+@pytest.mark.deep
 def test_a_variable_that_is_filled_later_is_none_of_a_loop(trial: Trial) -> None:
     code = ""
     workers = [worker("Ann", lambda sql: redeem_locked(code, 1, sql))]

@@ -44,7 +44,7 @@ def by_wire(sql: Any) -> str:
     return redeem_locked("XMAS", 1, sql)
 
 
-@pytest.mark.deep_after(3)
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("crashes", [0, 1])
 @pytest.mark.parametrize("operation", [touch, only_touch, by_wire])
 def test_a_client_past_the_gates(trial: Trial, operation: Any, crashes: int) -> None:

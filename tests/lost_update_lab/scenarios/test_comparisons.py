@@ -22,6 +22,7 @@ def servers(scenario_urls: tuple[str, str]) -> dict[str, Any]:
     return {"database": scenario_urls[0], "redis": scenario_urls[1], "disposable": True, "setup": one_voucher}
 
 
+@pytest.mark.deep
 def test_each_pair_and_each_with_itself(servers: dict[str, Any]) -> None:
     found = explore(pairs=[(redeem, "XMAS", 1), (redeem_locked, "XMAS", 2)], name="voucher", **servers)
     assert {each.part: each.verdict for each in found.parts} == {
@@ -86,7 +87,7 @@ def redeem_anew(code: str, customer: int, sql: Any) -> str:
     return redeem_by_text(code, customer, sql, ["DISCARD ALL", "BEGIN"])
 
 
-@pytest.mark.deep_after(1)
+@pytest.mark.deep
 @pytest.mark.parametrize("operation", [redeem_async, redeem_by_text, redeem_anew])
 def test_isolation_levels_whoever_sends_begin(servers: dict[str, Any], operation: Any) -> None:
     found = explore(both(operation), isolation=LEVELS, **servers)
@@ -94,6 +95,7 @@ def test_isolation_levels_whoever_sends_begin(servers: dict[str, Any], operation
     assert "SerializationFailure" in found.parts[2].sentence
 
 
+@pytest.mark.deep
 def test_a_transaction_that_asks_for_a_level_has_that_one(servers: dict[str, Any]) -> None:
     def asks(code: str, customer: int, sql: Any) -> str:
         return redeem_by_text(code, customer, sql, ["BEGIN ISOLATION LEVEL READ COMMITTED"])
@@ -101,6 +103,7 @@ def test_a_transaction_that_asks_for_a_level_has_that_one(servers: dict[str, Any
     assert explore(both(asks), isolation="serializable", **servers).verdict == "violated"
 
 
+@pytest.mark.deep
 def test_a_session_that_was_there_before_gets_its_level_back(servers: dict[str, Any]) -> None:
     with psycopg.connect(servers["database"], autocommit=True) as mine:
 
@@ -113,6 +116,7 @@ def test_a_session_that_was_there_before_gets_its_level_back(servers: dict[str, 
         assert mine.execute("SHOW default_transaction_isolation").fetchone() == ("read committed",)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("retry", [psycopg.errors.SerializationFailure, lambda call: _twice(call)])
 def test_a_caller_who_tries_again(servers: dict[str, Any], retry: Any) -> None:
     assert explore(both(redeem), isolation="repeatable read", retry=retry, **servers).kept

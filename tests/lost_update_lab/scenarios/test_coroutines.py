@@ -31,6 +31,7 @@ async def redeem(code: str, query: str) -> bool:
     return row[0] > 0
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize(("query", "verdict"), [(READ, "violated"), (READ + " FOR UPDATE", "kept")])
 def test_psycopg(trial: Trial, query: str, verdict: str) -> None:
     result = trial([(redeem, "XMAS", query)] * 2, setup=one_voucher, crashes=1)
@@ -47,6 +48,7 @@ async def count_at_once() -> None:
         await keys.incr("count")
 
 
+@pytest.mark.deep
 def test_redis(trial: Trial) -> None:
     result = trial([count, count], crashes=1)
     assert (result.verdict, result.exhausted) == ("violated", True)
@@ -63,6 +65,7 @@ async def count_two(how: str) -> None:
         await asyncio.wait_for(count_at_once(), 5)
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("how", ["one after the other", "within a time"])
 def test_one_coroutine_at_a_time(trial: Trial, how: str) -> None:
     result = trial([(count_two, how), (count_two, how)])
@@ -85,6 +88,7 @@ def another_loop(call: Callable[[], Any]) -> None:
         runner.run(call())
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("call", [both, within_a_time])
 def test_the_coroutines_of_a_loop_without_gates(trial: Trial, call: Any) -> None:
     """They are tried in one order only, so nothing is called kept."""
@@ -116,6 +120,7 @@ async def post() -> bool:
         return (await client.post("/redeem/XMAS")).json()
 
 
+@pytest.mark.deep
 def test_an_endpoint_of_fastapi(trial: Trial) -> None:
     result = trial([post, post], setup=one_voucher)
     assert (result.verdict, result.exhausted) == ("violated", True)
@@ -144,13 +149,13 @@ def by_a_client(path: str) -> bool:
     return TestClient(app).post(f"/{path}/XMAS").json()
 
 
-@pytest.mark.deep_after(1)
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("path", "verdict"),
     [
         ("take", "violated"),
         ("take_locked", "kept"),
-        pytest.param("take_in_a_thread", "violated", marks=pytest.mark.deep),
+        ("take_in_a_thread", "violated"),
     ],
 )
 def test_a_client_with_an_event_loop_in_another_thread(trial: Trial, path: str, verdict: str) -> None:

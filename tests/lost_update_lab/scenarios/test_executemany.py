@@ -37,6 +37,7 @@ async def move_async(first: int, second: int) -> int:
         return cursor.rowcount
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("operation", [move, move_async])
 def test_other_workers_come_between_its_commands(trial: Trial, operation: Any) -> None:
     found = trial([(operation, 1, 2), (operation, 2, 1)], setup=accounts)
@@ -50,6 +51,7 @@ def total(sql: Any) -> int:
     return int(sql.execute("SELECT sum(balance) FROM account").fetchone()[0])
 
 
+@pytest.mark.deep
 def test_outside_of_a_transaction_it_is_one(trial: Trial) -> None:
     """A crash leaves all of it, or nothing, and nobody sees a part."""
 
@@ -128,6 +130,7 @@ def sell_both(locks: bool) -> None:
     made.dispose()
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize(("locks", "verdict"), [(False, "violated"), (True, "kept")])
 def test_a_flush_of_two_rows(trial: Trial, locks: bool, verdict: str) -> None:
     found = trial([(sell_both, locks), (sell_both, locks)], setup=two_shows)

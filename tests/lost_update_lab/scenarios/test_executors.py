@@ -42,6 +42,7 @@ async def in_an_executor(at_once: bool) -> None:
     await asyncio.get_running_loop().run_in_executor(None, count, at_once)
 
 
+@pytest.mark.deep_after(2)
 @pytest.mark.parametrize(("at_once", "verdict"), [(False, "violated"), (True, "kept")])
 @pytest.mark.parametrize(
     "call",

@@ -54,6 +54,7 @@ def test_an_invariant_in_the_users_words(trial: Trial) -> None:
     assert (result.verdict, result.sentence) == ("violated", sentence)
 
 
+@pytest.mark.deep
 def test_an_invariant_may_take_the_results(trial: Trial) -> None:
     one = (lambda a, b: [a, b].count("redeemed") == 1, "both were told that they got it")
     assert trial(both(redeem), setup=one_voucher, invariant=one).sentence == one[1]
@@ -88,12 +89,14 @@ def take_at_once(amount: int, sql: Any) -> bool:
         return take(amount, sql)
 
 
+@pytest.mark.deep
 def test_a_floor_and_a_sum(trial: Trial) -> None:
     takers = [(take_at_once, 40), (take_at_once, 30)]
     assert trial(takers, setup=accounts, invariant=never_below("account.balance")).verdict == "violated"
     assert trial(takers, setup=accounts, invariant=balance_conserved("account.balance")).kept
 
 
+@pytest.mark.deep
 def test_what_must_hold_at_each_commit_is_asked_at_each(trial: Trial) -> None:
     """The money is underway between two commits, whatever the order: the end does not show it."""
     takers, law = [(take, 10), (take, 20)], balance_conserved("account.balance")
@@ -122,6 +125,7 @@ def test_a_deadlock_is_found_without_an_invariant(trial: Trial) -> None:
     assert "aborted by the database: deadlock" in result.sentence
 
 
+@pytest.mark.deep
 def test_what_follows_a_deadlock_is_not_explored_if_not_asked_for(trial: Trial) -> None:
     """Everything else is."""
     result = trial([(in_opposite_order, 1, 2), (in_opposite_order, 2, 1)], setup=accounts, deadlocks=False)
@@ -159,6 +163,7 @@ def test_succeeded() -> None:
     assert not succeeded(ValueError("no"))
 
 
+@pytest.mark.deep
 def test_a_table_that_was_there_is_left_as_it_was_whatever_its_columns_are_called(
     trial: Trial, scenario_urls: tuple[str, str]
 ) -> None:
@@ -222,6 +227,7 @@ def take_slowly(code: str) -> bool:
     return row[0] > 0
 
 
+@pytest.mark.deep
 def test_a_worker_whose_transaction_has_begun_may_still_be_late(trial: Trial) -> None:
     """A BEGIN shows nothing to anybody: the second worker may read after the first one has slept, or before."""
     result = trial([(take_slowly, "XMAS"), (take_slowly, "XMAS")], setup=one_voucher)

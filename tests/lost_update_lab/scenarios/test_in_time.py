@@ -91,6 +91,7 @@ def test_a_setup_that_waits_for_its_own_lock(trial: Trial) -> None:
         assert sql.execute("SELECT to_regclass('voucher')").fetchone() == (None,)
 
 
+@pytest.mark.deep
 def test_an_invariant_that_stays_in_a_transaction(trial: Trial) -> None:
     """It has read the table, and the explorer drops it in the end."""
     held: list[Any] = []

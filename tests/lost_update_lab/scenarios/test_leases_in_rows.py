@@ -60,6 +60,7 @@ def test_a_default_goes_by_another_clock(trial: Trial) -> None:
         trial([take_a_coupon] * 2, setup=a_coupon)
 
 
+@pytest.mark.deep
 def test_a_default_of_a_package_is_replaced_by_the_setup(trial: Trial) -> None:
     """As the remedy says: of code that one cannot change."""
 
@@ -91,7 +92,7 @@ def nothing_is_lost(ann: object, bob: object) -> bool:
     return money >= [ann, bob].count("paid")
 
 
-@pytest.mark.deep_after(1)
+@pytest.mark.deep
 @pytest.mark.parametrize(("minutes", "verdict"), [(0.5, "violated"), (30, "violated"), (24 * 60, "kept")])
 def test_a_pause_may_last_longer_than_a_lease_that_nobody_waits_for(
     trial: Trial, minutes: float, verdict: str
@@ -115,6 +116,7 @@ def pay_if_stale(me: str, age: str) -> str:
     return "paid"
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize(("age", "verdict"), [("30 s", "violated"), ("1 day", "kept")])
 def test_a_pause_may_last_longer_than_a_sign_of_life_counts(trial: Trial, age: str, verdict: str) -> None:
     workers = [(pay_if_stale, "Ann", age), (pay_if_stale, "Bob", age)]

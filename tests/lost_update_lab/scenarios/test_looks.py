@@ -68,6 +68,7 @@ def test_a_sum_that_misses_what_was_committed_meanwhile(trial: Trial, refresh: s
     assert "it has looked, and has not locked a row yet" in told
 
 
+@pytest.mark.deep
 def test_a_row_that_is_locked_before(trial: Trial) -> None:
     locked = adds(REFRESH, "SELECT id FROM total WHERE id = 1 FOR UPDATE")
     result = trial(both(locked), setup=opened, invariant=is_the_sum)
@@ -92,6 +93,7 @@ def test_with_faults_it_comes_to_its_end(trial: Trial) -> None:
     assert {str(Fault.CRASH), str(Fault.LOST_REPLY)} <= set(result.hazards)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("faults", [0, 1])
 def test_known_or_executed_it_comes_to_the_same(
     trial: Trial, monkeypatch: pytest.MonkeyPatch, faults: int

@@ -92,6 +92,7 @@ def book(name: str, sql: Any) -> bool:
     return True
 
 
+@pytest.mark.deep
 def test_a_primary_key_that_is_needed_and_is_there_again_afterwards(trial: Callable[..., Result]) -> None:
     """With the foreign key that refers to it."""
     for _ in range(2):
@@ -160,6 +161,7 @@ def seat(sql: Any) -> bool:
     return True
 
 
+@pytest.mark.deep
 def test_a_change_in_place_that_is_needed(trial: Callable[..., Result]) -> None:
     result = trial([(seat,), (seat,)], setup=accounts, mutate=True)
     assert [(each.mutation.kind, each.word) for each in result.mutations] == [(IN_PLACE, "violated")]
@@ -221,6 +223,7 @@ def advised(sql: Any) -> bool:
     return True
 
 
+@pytest.mark.deep
 def test_an_advisory_lock_with_a_placeholder(trial: Callable[..., Result]) -> None:
     """The must-fail control breaks without it, and says nothing; so does the mutation."""
     result = trial([(advised,), (advised,)], setup=accounts, mutate=True)
@@ -236,6 +239,7 @@ async def by_coroutine() -> bool:
     return True
 
 
+@pytest.mark.deep
 def test_a_coroutine(trial: Callable[..., Result]) -> None:
     """Its transaction stays as it is."""
     result = trial([(by_coroutine,), (by_coroutine,)], setup=accounts, mutate=True)
@@ -250,6 +254,7 @@ def strict(sql: Any) -> bool:
     return True
 
 
+@pytest.mark.deep
 def test_the_isolation_level_is_taken_away(trial: Callable[..., Result]) -> None:
     failures = [psycopg.errors.SerializationFailure]
     result = trial([(strict,), (strict,)], setup=accounts, mutate=True, refusals=failures)

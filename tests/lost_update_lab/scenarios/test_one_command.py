@@ -82,7 +82,7 @@ def one_got_it(ann: object, bob: object) -> bool:
     return [ann, bob].count(True) <= 1
 
 
-@pytest.mark.deep_after(4)
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize(
     ("query", "word"),
     [
@@ -104,6 +104,7 @@ def test_two_at_once_in_one_command(trial: Trial, query: str, word: str) -> None
 TAKE = "UPDATE job SET owner = %s WHERE id = 1 AND owner IS NULL"
 
 
+@pytest.mark.deep
 def test_one_that_reads_meets_one_that_does_not(trial: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
     """As one step, that one would never be under way when the other reads."""
     workers = [worker("Ann", sent(TAKE), "Ann"), worker("Bob", sent(CLAIM.format("")), "Bob")]
@@ -153,7 +154,7 @@ def in_a_block(locks: str) -> Callable[[str, Any], str]:
     return operation
 
 
-@pytest.mark.deep_after(2)
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize(
     ("operation", "locks", "word"),
     [
@@ -191,10 +192,12 @@ async def claimed_async(who: str) -> bool:
         return bool((await sql.execute(CLAIM.format(""), [who])).rowcount)
 
 
+@pytest.mark.deep
 def test_in_a_coroutine(trial: Trial) -> None:
     assert trial(both(claimed_async), setup=opened(), invariant=one_got_it).verdict == VIOLATED
 
 
+@pytest.mark.deep
 def test_its_transaction_is_told(trial: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
     """Else nobody could see why the second one takes what the first one has taken."""
     result = trial(both(sent(CLAIM.format(""))), setup=opened(), invariant=one_got_it, control=False)

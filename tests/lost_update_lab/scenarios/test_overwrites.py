@@ -26,6 +26,7 @@ def test_the_later_write_of_a_row(trial: Trial) -> None:
     assert sentence.endswith("uses 1)")
 
 
+@pytest.mark.deep
 def test_a_change_that_counts_on_what_was_read(trial: Trial) -> None:
     takers = [(take_at_once, 40), (take_at_once, 30)]
     (sentence, *_) = told(trial(takers, setup=accounts, invariant=never_below("account.balance")))
@@ -41,6 +42,7 @@ def insert_if_none(key: str, sql: Any) -> bool:
     return True
 
 
+@pytest.mark.deep
 def test_a_row_that_was_not_there_when_it_was_looked_for(trial: Trial) -> None:
     result = trial([(insert_if_none, "XMAS"), (insert_if_none, "XMAS")], setup=one_voucher)
     (sentence, *_) = told(result)

@@ -32,6 +32,7 @@ def test_a_path_in_a_tree_of_equal_parts(path: list[tuple[int, int]], share: flo
     assert share_of(path) == share
 
 
+@pytest.mark.deep
 def test_the_estimate_ends_at_all(trial: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[SearchProgress] = []
 

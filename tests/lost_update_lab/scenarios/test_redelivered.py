@@ -72,6 +72,7 @@ def once_each() -> bool:
     return found is not None and found[0] == found[1]
 
 
+@pytest.mark.deep
 def test_two_tasks_that_are_delivered_again(trial: Trial) -> None:
     """A crash alone charges nobody twice: only what follows it does."""
     how: dict[str, Any] = {"setup": invoices, "crashes": 1, "invariant": (once_each, "charged twice")}
@@ -93,6 +94,7 @@ def test_a_crash_after_the_last_command(trial: Trial) -> None:
     assert found.verdict == "violated"
 
 
+@pytest.mark.deep
 def test_a_second_delivery_that_fails_is_reported(trial: Trial) -> None:
     def fails(invoice: int, sql: Any) -> None:
         pay_at_once(invoice, sql, "one")
@@ -126,6 +128,7 @@ def test_results_of_a_second_delivery(trial: Trial) -> None:
     assert set(seen) == {"paid", "paid already"}
 
 
+@pytest.mark.deep
 def test_a_callers_retry_beside_it(trial: Trial) -> None:
     def connects(invoice: int) -> None:
         with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as sql:

@@ -59,6 +59,7 @@ def nothing() -> None:
     """Whoever does not come to an end is stalled, whatever must hold."""
 
 
+@pytest.mark.deep_after(2)
 @pytest.mark.parametrize("every", [0.05, 7.0])
 @pytest.mark.parametrize(
     ("holds", "poll"),
@@ -76,12 +77,14 @@ def test_a_row_that_is_given_back_unchanged_is_news(
     assert (result.verdict, result.exhausted) == ("kept", True), str(result)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("poll", [LOCK.format(1) + " NOWAIT", LOCK.format(1) + " SKIP LOCKED"])
 def test_two_that_poll(trial: Trial, poll: str) -> None:
     result = trial([polls(poll), polls(poll)], setup=opened, invariant=nothing)
     assert (result.verdict, result.exhausted) == ("kept", True), str(result)
 
 
+@pytest.mark.deep
 def test_two_that_refuse_each_other_in_turn(trial: Trial) -> None:
     """Each has what the other one needs, and gives it up, and takes it again: that has no end."""
     one, two = LOCK.format(1) + " NOWAIT", LOCK.format(2) + " NOWAIT"

@@ -83,6 +83,7 @@ def count(redis: Any) -> None:
     redis.incr("others")
 
 
+@pytest.mark.deep
 def test_what_happened_before_a_lease_ended_is_not_excused_by_its_end(
     trial: Trial, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -93,6 +94,7 @@ def test_what_happened_before_a_lease_ended_is_not_excused_by_its_end(
     assert trial([stolen_while_it_begins] * 2, control=False).kept
 
 
+@pytest.mark.deep
 def test_a_state_knows_which_leases_ended_between_workers(
     trial: Trial, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -120,6 +122,7 @@ def pay_under_a_lease(sql: Any, redis: Any) -> None:
     redis.delete("lock")
 
 
+@pytest.mark.deep
 def test_a_lock_with_a_lease_and_no_fencing_is_violated(trial: Trial) -> None:
     assert trial([pay_under_a_lease] * 2, setup=an_account()).kept
     result = trial([pay_under_a_lease] * 2, setup=an_account(), pauses=1)
@@ -133,6 +136,7 @@ def pay_once(sql: Any, redis: Any) -> str:
     return "paid"
 
 
+@pytest.mark.deep
 def test_a_lease_that_ends_while_its_caller_is_under_way_excuses_nothing(trial: Trial) -> None:
     """The key is gone before the first payment is made, so the second request is no late one."""
     assert trial([pay_once] * 2, setup=an_account(), control=False).kept
@@ -156,6 +160,7 @@ def hold_in_two_commands(sql: Any) -> str:
     return "held"
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(("take", "verdict"), [(hold, "kept"), (hold_in_two_commands, "violated")])
 def test_a_deadline_in_a_row(trial: Trial, take: Callable[..., str], verdict: str) -> None:
     for faults in ({}, {"pauses": 1}):

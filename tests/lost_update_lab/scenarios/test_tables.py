@@ -75,6 +75,7 @@ def test_it_was_kept_or_said_to_fail(trial: Trial, command: str) -> None:
     assert "make it in the setup" in str(mistake.value)
 
 
+@pytest.mark.deep_after(2)
 @pytest.mark.parametrize(
     "commands",
     [
@@ -96,6 +97,7 @@ def test_what_makes_nothing_that_another_session_sees(trial: Trial, commands: li
     assert (result.verdict, result.exhausted) == ("kept", True)
 
 
+@pytest.mark.deep
 def test_one_that_is_made_only_where_they_meet(trial: Trial) -> None:
     """No serial order shows it, and no text."""
 
@@ -117,6 +119,7 @@ def test_one_that_is_made_only_where_they_meet(trial: Trial) -> None:
     assert "puts rows back, and no tables" in result.cause
 
 
+@pytest.mark.deep
 def test_whoever_comes_later_may_make_tables(trial: Trial, scenario_urls: tuple[str, str]) -> None:
     """The trigger that refuses is gone with the search."""
     trial([sends(TAKE), sends(TAKE)], setup=one_voucher, control=False)
@@ -126,6 +129,7 @@ def test_whoever_comes_later_may_make_tables(trial: Trial, scenario_urls: tuple[
     assert not found
 
 
+@pytest.mark.deep
 def test_a_table_that_is_locked_as_a_whole(trial: Trial) -> None:
     """The explorer's own look at the rows waited for the worker, and the worker for its turn."""
     taken = sends("LOCK TABLE voucher", "SELECT uses FROM voucher", TAKE)

@@ -45,9 +45,8 @@ def uses(left: int) -> bool:
         return sql.execute(READ, ["XMAS"]).fetchone() == (left,)
 
 
-@pytest.mark.parametrize(
-    ("query", "verdict"), [(FOR_UPDATE, "kept"), pytest.param(READ, "violated", marks=pytest.mark.deep)]
-)
+@pytest.mark.deep
+@pytest.mark.parametrize(("query", "verdict"), [(FOR_UPDATE, "kept"), (READ, "violated")])
 def test_two_withdrawals_at_a_time(trial: Trial, query: str, verdict: str) -> None:
     lost = partial(uses, -1), "a withdrawal is lost"
     result = trial([worker("Ann", take_two, query)], setup=one_voucher, invariant=lost)
@@ -110,6 +109,7 @@ async def count_twice(how: str) -> int:
         return int(await keys.get("count"))
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize(
     ("how", "verdict"),
     [
@@ -123,6 +123,7 @@ def test_what_two_tasks_share(trial: Trial, how: str, verdict: str) -> None:
     assert (result.verdict, result.exhausted) == (verdict, True), str(result)
 
 
+@pytest.mark.deep
 def test_tasks_that_wait_have_no_serial_order(trial: Trial) -> None:
     """One task sleeps while the next begins, so nothing shows what would be right."""
     result = trial([(count_twice, "a sleep")])
@@ -150,6 +151,7 @@ async def read_and_write_through_a_cache() -> bool:
 FRESH = lambda fresh: fresh, "the cache is stale"
 
 
+@pytest.mark.deep
 def test_a_reply_that_is_overtaken(trial: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
     result = trial([read_and_write_through_a_cache], invariant=FRESH)
     assert (result.verdict, result.exhausted) == ("violated", True)

@@ -73,6 +73,7 @@ def one_row(ann: object, bob: object) -> bool:
     return ann == 1
 
 
+@pytest.mark.deep_after(6)
 @pytest.mark.parametrize(
     ("first", "second", "invariant", "word"),
     [
@@ -140,6 +141,7 @@ def relays(*before: str) -> Operation:
     return operation
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("first", "relay", "word"),
     [
@@ -180,6 +182,7 @@ def reads_twice(sql: Any) -> bool:
         return len({sql.execute("SELECT beat FROM job WHERE id = 1").fetchone()[0] for _ in range(2)}) == 1
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("operation", "word"),
     [(beats, KEPT), (repeatable(beats), VIOLATED), (reads_twice, VIOLATED), (repeatable(reads_twice), KEPT)],
@@ -212,6 +215,7 @@ def sold_to(query: str) -> Operation:
     return operation
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("more", "query"),
     [
@@ -266,7 +270,7 @@ def looks(sql: Any) -> bool:
     return len(found) == 1
 
 
-@pytest.mark.deep_after(1)
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("one_session", "crashes", "word"), [(False, 0, KEPT), (False, 1, VIOLATED), (True, 1, KEPT)]
 )
