@@ -56,6 +56,8 @@ class Compound:
         self._ask = called
         self._known: dict[str, bool] = {}
         self._was_seen = False
+        #: has any command looked by more than the rows that it locks?
+        self.any_looks = False
         #: tables into which commands insert outside of a transaction that draw a number, and what other commands name
         self._numbered: set[str] = set()
         self._named: set[str] = set()
@@ -64,6 +66,10 @@ class Compound:
         """Is this the first command to which it makes a difference that a write is under way? Then everything has to
         begin again. `text`: any command, inside of a transaction too. `writes`: or may do so. `strict`: under
         more than READ COMMITTED. `numbers`: it is outside of a transaction, and draws a number."""
+        looked, self.any_looks = self.any_looks, self.any_looks or (writes and self.looks_first(text))
+        if self.any_looks and not looked:  # from the next run on it is held there
+            self._was_seen = True
+            return True
         if self._was_seen:
             return False
         statement = text.partition(" ← ")[0]
@@ -92,11 +98,6 @@ class Compound:
     def looks_first(self, text: str) -> bool:
         """Does this command read by more than the rows that it locks, or call a function that may?"""
         return text in self and self._known[_without_comments(text.partition(" ← ")[0])]
-
-    @property
-    def any_looks(self) -> bool:
-        """Has any command done so?"""
-        return any(self._known.values())
 
     def _calls(self, statement: str) -> bool:
         return bool(_WRITES.match(statement)) and not self._called.isdisjoint(_words(statement))

@@ -161,7 +161,7 @@ def execute(
         return _given_up(world, task, server, connection, op, gen)
     _before(world, task, server, connection, op, tells=result is not None)
     lifted = limits.lift(connection, op)
-    if op.alone and not task.coroutine and server.compound.looks_first(op.text):
+    if not (waits or op.reads) and server.compound.looks_first(op.text):
         server.looks.hold(connection)
     try:
         answer = yield from _drive(world, task, server, connection, op, gen, lifted)
@@ -363,9 +363,10 @@ def _looks(world: World, task: Task, server: PostgresServer, connection: Any, op
     task.loses_reply |= bool(task.op and task.op.silent)
     task.history.meets(connection.explorer_who, server.contents())
     noting.goes_on(world, connection, op)
-    if task.canceled:
+    if task.canceled:  # it is let go when it has heard so: cancelled later, it would keep what it waits for
         server.stop(task)
-    server.looks.let_go(connection)
+    else:
+        server.looks.let_go(connection)
 
 
 def _stands_between(world: World, task: Task, op: Op) -> None:

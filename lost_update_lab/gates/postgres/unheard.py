@@ -42,18 +42,22 @@ class LeftSession:
 
 def leave(run: Run, task: Task, connection: Any) -> bool:
     """The coroutine of this task goes on, and its connection is closed. Returns whether it is known what follows."""
-    op, waits, under_way = task.op, task in run.waiting_line, getattr(connection, "explorer_sends", None)
+    op, under_way, in_line = task.op, getattr(connection, "explorer_sends", None), task in run.waiting_line
+    waits = in_line or bool(
+        getattr(connection, "explorer_held", False)
+    )  # or it has looked (servers/postgres/looks.py)
     send = under_way.send() if under_way and not waits else None
     unknown = under_way and not (waits or send or (op and (op.local or op.text.startswith("ROLLBACK"))))
     if unknown or task.state is State.WAIT or limits.are_set(connection):
         return False
     left = run.new_unheard(task)
     session: Any = LeftSession(connection)
+    connection.explorer_held = False
     cut(connection)
     connection.explorer_cut = None  # it stays closed
     task.history.is_out(session.explorer_who)
     task.worker.sessions[POSTGRES][session] = left
-    place = run.waiting_line.index(task) if waits else 0
+    place = run.waiting_line.index(task) if in_line else 0
     gen = fetched(session.pgconn) if waits else sent(session.pgconn, send) if send else None
     left.steps = _goes_on(run, left, session, op, gen, waits)
     try:

@@ -38,7 +38,9 @@ DO $$ DECLARE place regclass; BEGIN
     END LOOP;
 END $$;
 """
+#: first of all, whoever is held still goes on: a session that its client has left, as the search ended
 _DROP = """
+SELECT pg_catalog.pg_advisory_unlock_all();
 DROP FUNCTION IF EXISTS explorer.looks() CASCADE;
 """
 

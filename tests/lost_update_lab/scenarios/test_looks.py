@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Callable
 from typing import Any
@@ -50,6 +51,37 @@ def adds(refresh: str, first: str = "") -> Callable[..., None]:
     return operation
 
 
+def in_a_transaction(n: int, sql: Any) -> None:
+    sql.execute("INSERT INTO item VALUES (%s)", [n])
+    with sql.transaction():
+        sql.execute(REFRESH)
+
+
+def as_psycopg_begins_it(n: int) -> None:
+    with psycopg.connect(os.environ["DATABASE_URL"]) as connection:
+        connection.execute("INSERT INTO item VALUES (%s)", [n])
+        connection.commit()
+        connection.execute("SELECT refresh()")
+
+
+async def of_a_coroutine(n: int) -> None:
+    async with await psycopg.AsyncConnection.connect(
+        os.environ["DATABASE_URL"], autocommit=True
+    ) as connection:
+        await connection.execute("INSERT INTO item VALUES (%s)", [n])
+        async with connection.transaction():
+            await connection.execute(REFRESH)
+
+
+async def of_a_task(n: int) -> None:
+    async with await psycopg.AsyncConnection.connect(
+        os.environ["DATABASE_URL"], autocommit=True
+    ) as connection:
+        await connection.execute("INSERT INTO item VALUES (%s)", [n])
+        async with asyncio.TaskGroup() as group:
+            group.create_task(connection.execute(REFRESH))
+
+
 def both(operation: Callable[..., None]) -> list[Any]:
     return [worker("Ann", operation, 3), worker("Bob", operation, 4)]
 
@@ -66,6 +98,19 @@ def test_a_sum_that_misses_what_was_committed_meanwhile(trial: Trial, refresh: s
     assert result.verdict == VIOLATED
     told = str(result)
     assert "it has looked, and has not locked a row yet" in told
+
+
+@pytest.mark.deep_after(2)
+@pytest.mark.parametrize(
+    "operation",
+    [in_a_transaction, as_psycopg_begins_it, of_a_coroutine, of_a_task],
+    ids=lambda each: each.__name__,
+)
+def test_each_command_of_a_transaction_looks_for_itself(trial: Trial, operation: Callable[..., Any]) -> None:
+    """They were kept."""
+    result = trial(both(operation), setup=opened, invariant=is_the_sum, control=False)
+    assert (result.verdict, result.exhausted) == (VIOLATED, True), str(result)
+    assert "it has looked, and has not locked a row yet" in str(result)
 
 
 @pytest.mark.deep
