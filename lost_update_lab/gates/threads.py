@@ -9,7 +9,7 @@ from typing import Any
 from lost_update_lab.gates.patch import Patches
 from lost_update_lab.model.effects import START
 from lost_update_lab.model.workers import Halt, halt
-from lost_update_lab.runs.place import Here, anywhere, attach, beside, here
+from lost_update_lab.runs.place import Here, anywhere, attach, beside, here, is_of_a_worker
 from lost_update_lab.schedule import pending
 from lost_update_lab.telling.lines import is_own
 
@@ -107,17 +107,21 @@ def notify_all(condition: threading.Condition) -> None:
 
 def get_ident() -> int:
     """Forked processes have main threads of the same number, so a lock cannot tell its holders apart by it. Libraries
-    get the real one: they keep a client for each thread by it."""
-    place = anywhere()
-    if place is None or not is_own(sys._getframe(1).f_code.co_filename):
+    get the real one, and are not stopped: they keep a client for each thread by it, some of them under a lock."""
+    if (
+        not (is_of_a_worker() and is_own(sys._getframe(1).f_code.co_filename))
+        or (place := anywhere()) is None
+    ):
         return _get_ident()
     return MAIN_NUMBER + place.task.number
 
 
 def ident(thread: Any) -> int | None:
     """The same of a thread object."""
-    place = anywhere()
-    if place is None or not is_own(sys._getframe(1).f_code.co_filename):
+    if (
+        not (is_of_a_worker() and is_own(sys._getframe(1).f_code.co_filename))
+        or (place := anywhere()) is None
+    ):
         return _number_of(thread)
     own = (task for task in place.task.worker.tasks if task.thread is thread)
     return next((MAIN_NUMBER + task.number for task in own), _number_of(thread))

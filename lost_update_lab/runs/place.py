@@ -55,6 +55,11 @@ def attach(here: Here | None) -> None:
     _local.here = here
 
 
+def is_of_a_worker() -> bool:
+    """Does this thread belong to one? Asked without a stop, in a coroutine, too."""
+    return _local.here is not None
+
+
 def here() -> Here | None:
     """Return this thread's place in the running schedule. None: it has no place and does the plain thing."""
     found = anywhere()

@@ -9,4 +9,8 @@ from subprocess import CompletedProcess
 def test_the_asynchronous_orm(project: Callable[..., CompletedProcess[str]]) -> None:
     done = project("django_async.py")
     told = done.stdout.splitlines()
-    assert told == ["withdraw violated True", "withdraw_in_place kept True"], done.stderr
+    assert told == [
+        "withdraw violated True",
+        "withdraw_in_place kept True",
+        "withdraw_in_a_task violated True",
+    ], done.stderr
