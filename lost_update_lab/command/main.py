@@ -22,6 +22,7 @@ from lost_update_lab.scenarios.result import INCONCLUSIVE, KEPT, Result
 from lost_update_lab.under_test.scenario import FAULT_WORDS, Mistake
 
 OK, BROKEN, USAGE, UNDECIDED = 0, 1, 2, 3
+STOPPED = 130  # as a shell has it
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -32,6 +33,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Mistake as mistake:
         print(f"lost-update-lab: {mistake}", file=sys.stderr)
         return USAGE
+    except KeyboardInterrupt as stopped:
+        print(f"lost-update-lab was interrupted. {stopped}".rstrip(), file=sys.stderr)
+        return STOPPED
     if isinstance(found, int):
         return found
     _tell(given, found)

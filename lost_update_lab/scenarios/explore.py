@@ -23,8 +23,9 @@ from lost_update_lab.scenarios.judging import BETWEEN, Judge
 from lost_update_lab.scenarios.mistakes import after_setup, examine, not_explored, remedy_of, set_up
 from lost_update_lab.scenarios.mutations import mutations
 from lost_update_lab.scenarios.progress import SearchProgress, shown
-from lost_update_lab.scenarios.result import INCONCLUSIVE, KEPT, Result
+from lost_update_lab.scenarios.result import INCONCLUSIVE, KEPT, Interrupted, Result
 from lost_update_lab.scenarios.schedule import Schedule
+from lost_update_lab.schedule.interrupt import Interrupt, interruptible
 from lost_update_lab.snapshot.redis import RedisSnapshot
 from lost_update_lab.snapshot.tables import Tables
 from lost_update_lab.under_test.operations import BREACHES, Framework
@@ -130,25 +131,43 @@ def run(
     progress: Callable[[SearchProgress], None] | None = None,
 ) -> Result:
     """Explore a scenario on these servers, or `replay` one schedule of it. `again`: how a user sees it again.
-    `progress` is told how far the search is."""
+    `progress` is told how far the search is. Raises Interrupted after Ctrl-C."""
     check_results(scenario.invariants, scenario.callers)
-    with opened(scenario, servers, disposable, frameworks, patches, leave_as_found) as ready:
+    with (
+        opened(scenario, servers, disposable, frameworks, patches, leave_as_found) as ready,
+        interruptible(),
+    ):
         try:
-            finding = search(ready, partial(examine, ready), replay, progress)
-        except Broken as error:
-            raise not_explored(error) from error
-        notes = [*_notes(ready), *map(_clock_note, finding.searched.virtual_clocks.items())]
-        several = _several_at_a_time(ready) or _no_serial_order(ready)
-        needed = scenario.control and finding.searched.exhausted and not finding.schedule
-        found = control(ready) if needed else Control()
-        result = _result(ready, finding, [*notes, *([found.note] if found.note else [])], found.cannot_tell)
-        if several and result.kept and not replay:
-            result = replace(result, verdict=INCONCLUSIVE, cause=several[0], remedy=several[1])
-        if not replay and not result.schedule and (locked := _locked(ready)):
-            result = replace(result, verdict=INCONCLUSIVE, cause=locked, remedy=remedy_of(ON_ONE_HOST))
-        if scenario.mutate and result.kept and not replay:
-            result = replace(result, mutations=tuple(mutations(ready)))
-        return replace(result, again=(again or BY_ENVIRONMENT).format(id=result.id) if result.id else "")
+            result = _run(ready, replay, progress)
+        except Mistake:
+            if Interrupt.came:
+                raise Interrupted from None
+            raise
+        told = (again or BY_ENVIRONMENT).format(id=result.id) if result.id else ""
+        result = replace(result, again=told)
+        if Interrupt.came:
+            raise Interrupted(result)
+        return result
+
+
+def _run(ready: Opened, replay: str, progress: Callable[[SearchProgress], None] | None) -> Result:
+    scenario = ready.scenario
+    try:
+        finding = search(ready, partial(examine, ready), replay, progress)
+    except Broken as error:
+        raise not_explored(error) from error
+    notes = [*_notes(ready), *map(_clock_note, finding.searched.virtual_clocks.items())]
+    several = _several_at_a_time(ready) or _no_serial_order(ready)
+    needed = scenario.control and finding.searched.exhausted and not finding.schedule
+    found = control(ready) if needed else Control()
+    result = _result(ready, finding, [*notes, *([found.note] if found.note else [])], found.cannot_tell)
+    if several and result.kept and not replay:
+        result = replace(result, verdict=INCONCLUSIVE, cause=several[0], remedy=several[1])
+    if not replay and not result.schedule and (locked := _locked(ready)):
+        result = replace(result, verdict=INCONCLUSIVE, cause=locked, remedy=remedy_of(ON_ONE_HOST))
+    if scenario.mutate and result.kept and not replay:
+        result = replace(result, mutations=tuple(mutations(ready)))
+    return result
 
 
 @contextmanager

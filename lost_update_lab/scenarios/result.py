@@ -129,3 +129,11 @@ class Result:
             yield f"  {each.part:{width}}  {each.verdict:12}  {each.schedules:5} schedules  {each.id}".rstrip()
         if self.parts:
             yield ""
+
+
+class Interrupted(KeyboardInterrupt):
+    """By Ctrl-C. `result`: what was seen until then; None: nothing yet."""
+
+    def __init__(self, result: Result | None = None) -> None:
+        super().__init__(str(result) if result else "nothing was explored yet")
+        self.result = result

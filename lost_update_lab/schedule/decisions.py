@@ -8,6 +8,7 @@ from lost_update_lab.model.errors import MORE_TIME, SHORTER, Broken
 from lost_update_lab.model.transitions import FREE, STEPS, Kind, Transition
 from lost_update_lab.model.workers import State, Task
 from lost_update_lab.schedule import enabled, faults, virtual_clock
+from lost_update_lab.schedule.interrupt import INTERRUPTED, TO_ITS_END, Interrupt
 from lost_update_lab.schedule.world import World
 
 _now = time.perf_counter  # the real one: workers see another
@@ -64,6 +65,8 @@ def _decide(world: World) -> Transition | None:
 
 def _still_bounded(world: World) -> None:
     """Asked at each decision, since a single schedule may be long. Raises Broken."""
+    if Interrupt.heard():
+        raise Broken(INTERRUPTED, TO_ITS_END)
     if _now() > world.until:
         raise Broken(f"the budget of {world.bounds.budget:g} s ended", MORE_TIME)
     if world.decisions > MOST_DECISIONS:

@@ -29,6 +29,7 @@ REASONS = {
     "a moment came again on its own way": "REPORT_IT",
     "nothing is heard of any worker": "REPORT_IT",
     "the budget of … s ended": "MORE_TIME",
+    "it was interrupted by Ctrl-C": "TO_ITS_END",
     "a schedule did not end within": "SHORTER",
     "was changed, and PostgreSQL's counters do not show it": "IT_COUNTS",
     "has given none for": "BUSY",

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -252,3 +255,18 @@ def test_a_constraint_that_only_a_test_misses(
     (result,) = json.loads(capsys.readouterr().out)["results"]
     found = {each["mutation"]["what"]: (each["word"], each["told"]) for each in result["mutations"]}
     assert found == dict(zip(["seat: seat_guest_key", "seat: seat_number_check"], words, strict=True))
+
+
+def test_ctrl_c_in_the_middle_of_a_search() -> None:
+    """It leaves nothing behind: the next one can begin at once."""
+    command = [sys.executable, "-m", "lost_update_lab.command.main", "explore", f"{HERE}:endless"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        while "asked" not in process.stdout.readline():
+            assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        told = process.communicate()[1]
+    assert process.returncode == 130
+    assert told.startswith("lost-update-lab was interrupted. ")
+    assert "Traceback" not in told
+    assert main(["explore", f"{HERE}:seated"]) == 0

@@ -164,3 +164,17 @@ def seated(race: Race) -> None:
     race.setup(seats)
     race.worker("Ann", sit, 1, "Ann")
     race.worker("Bob", sit, 2, "Bob")
+
+
+def redeem_again_and_again(code: str, customer: int, sql: Any) -> None:
+    for _ in range(6):
+        redeem(code, customer, sql)
+
+
+def endless(race: Race) -> None:
+    """Nobody can wait for the end of its search."""
+    race.setup(one_voucher)
+    for customer in range(4):
+        race.worker(str(customer), redeem_again_and_again, "XMAS", customer=customer)
+    race.invariant(lambda: print("asked", flush=True) or redemptions() < 99, "it is never so")
+    race.explore(faults=3)

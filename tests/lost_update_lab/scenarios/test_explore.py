@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import time
 from collections.abc import Callable
 from typing import Any
@@ -16,6 +17,7 @@ from lost_update_lab import Result, worker
 from lost_update_lab.invariants import balance_conserved, never_below, succeeded, unique
 from lost_update_lab.model.bounds import EPOCH
 from lost_update_lab.scenarios.explore import run
+from lost_update_lab.scenarios.result import Interrupted
 from lost_update_lab.under_test.scenario import Scenario, workers_of
 from lost_update_lab.under_test.servers import choose
 from tests.lost_update_lab.scenarios.shop import one_voucher, redeem, redeem_locked, redemptions
@@ -311,3 +313,22 @@ def test_keys_are_put_back_also_where_a_framework_empties_the_tables(scenario_ur
     run(scenario, choose(*scenario_urls), disposable=True, leave_as_found=False)
     with redis.Redis.from_url(scenario_urls[1]) as client:
         assert client.keys() == []
+
+
+def test_ctrl_c_says_what_was_seen_until_then(trial: Trial) -> None:
+    """The schedule that has broken the invariant is told, and no other is run."""
+    pressed = []
+
+    def holds() -> bool:
+        if redemptions() > 1 and not pressed:
+            pressed.append(True)
+            signal.raise_signal(signal.SIGINT)
+        return redemptions() <= 1
+
+    with pytest.raises(Interrupted) as stopped:
+        trial(both(redeem), setup=one_voucher, invariant=(holds, "a voucher was used twice"), crashes=1)
+    assert stopped.value.result
+    assert stopped.value.result.verdict == "violated"
+    assert not stopped.value.result.exhausted
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert trial(both(redeem_locked), setup=one_voucher).kept
