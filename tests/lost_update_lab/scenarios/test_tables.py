@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
 
 import psycopg
 import pytest
 
 from lost_update_lab import Result
+from lost_update_lab.servers.postgres import ddl
 from lost_update_lab.under_test.scenario import Mistake
 from tests.lost_update_lab.scenarios.shop import one_voucher
+from tests.test_house import ROOT
 
 Trial = Callable[..., Result]
 TAKE = "UPDATE voucher SET uses = uses - 1"
@@ -61,7 +66,6 @@ def sends(*commands: str) -> Callable[[], None]:
         "SELECT makes_in_silence()",
         "REFRESH MATERIALIZED VIEW uses_left",  # what it holds is not put back
         "DO $$ BEGIN EXECUTE 'CREATE TABLE IF NOT EXISTS newer (id int)'; END $$",
-        "SET LOCAL search_path = pg_temp, information_schema; CREATE TABLE IF NOT EXISTS public.newer (id int)",
         "EXPLAIN ANALYZE CREATE TABLE newer AS SELECT * FROM voucher",
         "GRANT SELECT ON voucher TO PUBLIC",
         "CREATE ROLE somebody",
@@ -98,6 +102,22 @@ def test_what_makes_nothing_that_another_session_sees(trial: Trial, commands: li
 
 
 @pytest.mark.deep
+def test_one_of_the_same_name_in_another_schema(trial: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By its text it is the one that the setup has made. The control: only PostgreSQL says that it is not."""
+
+    def with_another_schema() -> None:
+        with_functions()
+        with psycopg.connect(os.environ["DATABASE_URL"]) as connection:
+            connection.execute("DROP SCHEMA IF EXISTS other CASCADE; CREATE SCHEMA other")
+
+    makes = sends("SET search_path = other", "CREATE TABLE IF NOT EXISTS voucher (code text)")
+    with pytest.raises(Mistake, match="puts rows back, and no tables"):
+        trial([makes, makes], setup=with_another_schema)
+    monkeypatch.setattr(ddl, "_REFUSE", ddl._REFUSE.replace("IF makes AND", "IF false AND"))
+    assert trial([makes, makes], setup=with_another_schema, control=False).kept
+
+
+@pytest.mark.deep
 def test_one_that_is_made_only_where_they_meet(trial: Trial) -> None:
     """No serial order shows it, and no text."""
 
@@ -127,6 +147,48 @@ def test_whoever_comes_later_may_make_tables(trial: Trial, scenario_urls: tuple[
         connection.execute("CREATE TABLE later (id int); DROP TABLE later")
         found = connection.execute("SELECT evtname FROM pg_event_trigger").fetchall()
     assert not found
+
+
+#: a search that is killed once it holds commands between their look and their lock
+KILLED = """
+import os, signal, sys
+import psycopg
+from lost_update_lab import explore
+from tests.lost_update_lab.scenarios.shop import one_voucher
+
+def takes():
+    with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as connection:
+        connection.execute("UPDATE voucher SET uses = (SELECT max(uses) - 1 FROM voucher)")
+        if connection.execute("SELECT FROM pg_trigger WHERE tgname = 'explorer_looks'").fetchall():
+            signal.raise_signal(signal.SIGKILL)
+
+explore([takes, takes], setup=one_voucher, database=sys.argv[1], redis=sys.argv[2], disposable=True)
+"""
+OF_THE_EXPLORER = """
+SELECT evtname FROM pg_event_trigger UNION ALL SELECT tgname FROM pg_trigger WHERE NOT tgisinternal
+"""
+OTHERS = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+
+
+@pytest.mark.deep
+def test_what_a_killed_search_leaves_does_nothing(trial: Trial, scenario_urls: tuple[str, str]) -> None:
+    """And the next search takes it away."""
+    search = [sys.executable, "-c", KILLED, *scenario_urls]
+    ended = subprocess.run(search, cwd=ROOT, capture_output=True, check=False)
+    with psycopg.connect(scenario_urls[0], autocommit=True) as connection:
+        try:
+            assert ended.returncode == -signal.SIGKILL, ended.stderr.decode()
+            while connection.execute(OTHERS).fetchall():
+                pass  # the server learns that its client is gone
+            left = {name for (name,) in connection.execute(OF_THE_EXPLORER)}
+            assert left == {"explorer_makes", "explorer_drops", "explorer_login", "explorer_looks"}
+            connection.execute("CREATE TABLE later (id int); DROP TABLE later")
+            connection.execute("UPDATE voucher SET uses = 7")
+            assert trial([sends(TAKE), sends(TAKE)], control=False).kept
+            assert not connection.execute(OF_THE_EXPLORER).fetchall()
+            assert connection.execute("SELECT uses FROM voucher").fetchall() == [(7,)]
+        finally:
+            connection.execute("DROP TABLE IF EXISTS voucher, redemption")
 
 
 @pytest.mark.deep
