@@ -70,6 +70,19 @@ DEFERRED = (
     "SELECT relname FROM pg_trigger JOIN pg_class c ON c.oid = tgrelid "
     "WHERE tginitdeferred AND NOT tgisinternal AND tgenabled <> 'D'"
 )
+#: what writes to a table, or calls a function, where no text shows it: the table of rows that take others with them, a
+#: partitioned table, a view, a table with a rule or a trigger; and that table, or that function
+ABOVE = """
+SELECT p.relname, c.relname FROM pg_constraint JOIN pg_class p ON p.oid = confrelid JOIN pg_class c ON c.oid = conrelid
+WHERE contype = 'f' AND (confdeltype IN ('c', 'n', 'd') OR confupdtype IN ('c', 'n', 'd'))
+UNION SELECT p.relname, c.relname FROM pg_inherits
+JOIN pg_class p ON p.oid = inhparent JOIN pg_class c ON c.oid = inhrelid
+UNION SELECT v.relname, t.relname FROM pg_depend d JOIN pg_rewrite r ON r.oid = objid
+JOIN pg_class v ON v.oid = ev_class JOIN pg_class t ON t.oid = refobjid
+WHERE d.classid = 'pg_rewrite'::regclass AND refclassid = 'pg_class'::regclass AND v.oid >= 16384
+UNION SELECT t.relname, proname FROM pg_trigger JOIN pg_class t ON t.oid = tgrelid JOIN pg_proc p ON p.oid = tgfoid
+WHERE NOT tgisinternal AND tgname <> 'explorer_looks'
+"""
 QUESTIONS = {
     b"relations": RELATIONS,
     b"functions": FUNCTIONS,
@@ -78,6 +91,7 @@ QUESTIONS = {
     b"defaults": DEFAULTS,
     b"called": CALLED_IN_POSTGRES,
     b"deferred": DEFERRED,
+    b"above": ABOVE,
 }
 _WORD = re.compile(r"\w+")
 
@@ -123,13 +137,18 @@ class HiddenOnPostgres:
         return [((name or b"").decode().lower(), (text or b"").decode()) for name, text in self.ask(question)]
 
     def deferred_in(self, text: str) -> str:
-        """A table with a deferred trigger, or a function that uses one, in this command. "": none."""
+        """A table with a deferred trigger, or what writes to one unseen, in this command. "": none."""
         return min(self._deferred & _words(text.partition(" ← ")[0]), default="") if self._deferred else ""
 
     @cached_property
     def _deferred(self) -> set[str]:
         tables = {(name or b"").decode().lower() for (name,) in self.ask(b"deferred")}
-        return self._with_functions(tables) if tables else tables
+        above = [(name, below.lower()) for name, below in self._texts(b"above")] if tables else []
+        found, more = set[str](), tables
+        while found != more:
+            found = more
+            more = self._with_functions(found) | {name for name, below in above if below in found}
+        return found
 
     def _with_functions(self, found: set[str]) -> set[str]:
         """These names, and those of the functions that use one."""
@@ -137,6 +156,7 @@ class HiddenOnPostgres:
             ((name or b"").decode().lower(), _words((text or b"").decode()))
             for name, text in self.ask(b"functions")
         ]
+        found = set(found)
         while more := {name for name, words in functions if name not in found and words & found}:
             found |= more
         return found
