@@ -36,6 +36,11 @@ MISTAKE = "mistake"
 FAILED = pytest.StashKey[bool]()
 #: what pytest shows of a test that failed: here that of all schedules, hundreds of times
 CAPTURED = "Captured "
+#: a test has called what it should have given to `race`
+TOO_EARLY = (
+    "{} is set from race.explore() on. Was a function called that `race` should call? Write race.setup(one_voucher), "
+    "and race.worker('Ann', redeem, 'XMAS'). If the test itself needs a server, set {} = \"embedded\" for pytest."
+)
 LONGEST = 150  # characters of a page's name
 RECORDER = pytest.StashKey[Any]()
 MUTATOR = pytest.StashKey[Any]()
@@ -234,6 +239,8 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
                 report.longrepr += f"\n  Page: {path}" if error.result.schedule else ""
             if isinstance(error, NotKept) and not item.config.getoption("--race-replay"):
                 _leave_out_captured(report)
+        if isinstance(error, KeyError) and error.args in (("DATABASE_URL",), ("REDIS_URL",)):
+            report.sections.append(("lost-update-lab", TOO_EARLY.format(error.args[0], SERVERS)))
         if not isinstance(error, NotKept):
             told = {"name": item.nodeid, "verdict": MISTAKE, "sentence": str(error)}
             item.config.stash[MISTAKES].append(told)

@@ -104,9 +104,10 @@ def _works_at_all(opened: Opened, found: Sequence[Serial]) -> None:
         if (error := errors[0]) and all(errors) and not isinstance(error, opened.scenario.refusals or ()):
             if isinstance(error, Mistake):
                 raise error
+            none = "" if opened.scenario.setup else ", and the scenario has no setup"
             raise Mistake(
-                f"{name} fails in every order, even when it runs alone: {_told(error)}. Fix that first: nothing was "
-                "tried"
+                f"{name} fails in every order, even when it runs alone: {_told(error)}{none}. Fix that first: "
+                "nothing was tried"
             ) from error
         if all(ending.waiting for ending in endings):
             raise Mistake(

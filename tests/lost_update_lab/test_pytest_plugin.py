@@ -19,6 +19,25 @@ from tests.lost_update_lab.scenarios.shop import one_voucher, redeem, redeem_loc
 ROOT = Path(lost_update_lab.__file__).parents[1]
 
 
+CALLED = """
+import os
+def one_voucher():
+    return os.environ["DATABASE_URL"]
+
+def test_called(race):
+    race.setup(one_voucher())
+"""
+
+
+def test_a_setup_that_is_called_before_there_is_a_server(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("DATABASE_URL", raising=False)
+    pytester.makepyfile(CALLED)
+    done = pytester.runpytest("-p", "lost_update_lab.pytest_plugin", "-p", "no:django")
+    done.stdout.fnmatch_lines(["*DATABASE_URL is set from race.explore() on*Write race.setup(one_voucher)*"])
+
+
 @pytest.fixture
 def servers(explorer_urls: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)

@@ -57,6 +57,8 @@ def test_a_worker_that_raises_at_once(trial: Trial) -> None:
 
     with pytest.raises(Mistake, match="Ann fails in every order, even when it runs alone: KeyError: 'XMAS'"):
         trial(two(broken), setup=one_voucher)
+    with pytest.raises(Mistake, match=r"UndefinedTable: .*, and the scenario has no setup\. Fix that first"):
+        trial(two(redeem))
 
 
 def test_a_setup_that_does_not_commit(trial: Trial) -> None:
