@@ -92,7 +92,6 @@ def _unanswered(sentence: str, unending: Unending) -> Mistake:
 class ObservedPostgres(PostgresServer):
     """A PostgreSQL that has the reader ask at every commit."""
 
-    makes_tables = False  # what is put back is what the setup has made
     reader: InvariantReader | None = None
     _broken = b""
 

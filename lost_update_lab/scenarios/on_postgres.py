@@ -96,7 +96,8 @@ def constraints(
 def server(servers: Servers, of: Any, left_out: Names, level: str = "") -> ObservedPostgres:
     """The engine's access to it. `level`: of transactions that do not ask for one."""
     sql = of.contents_sql(left_out)
-    found = ObservedPostgres(servers.database, sql, besides=bool(left_out), counted=of.names)
+    # what is put back is what the setup has made
+    found = ObservedPostgres(servers.database, sql, besides=bool(left_out), counted=of.names, may_make=())
     found.level = level_of(level) if level else None
     return found
 

@@ -50,10 +50,10 @@ SEVERAL = 2
 
 class Compound:
     """`called`: the names of functions that may look at tables, and of what calls functions where no text shows it:
-    tables with triggers, views."""
+    tables with triggers, views. `looks`: others may come between the look and the lock of such a command."""
 
-    def __init__(self, called: Callable[[], Iterable[str]]) -> None:
-        self._ask = called
+    def __init__(self, called: Callable[[], Iterable[str]], looks: bool = False) -> None:
+        self._ask, self._looks = called, looks
         self._known: dict[str, bool] = {}
         self._was_seen = False
         #: has any command looked by more than the rows that it locks?
@@ -97,7 +97,7 @@ class Compound:
 
     def looks_first(self, text: str) -> bool:
         """Does this command read by more than the rows that it locks, or call a function that may?"""
-        return text in self and self._known[_without_comments(text.partition(" ← ")[0])]
+        return self._looks and text in self and self._known[_without_comments(text.partition(" ← ")[0])]
 
     def _calls(self, statement: str) -> bool:
         return bool(_WRITES.match(statement)) and not self._called.isdisjoint(_words(statement))

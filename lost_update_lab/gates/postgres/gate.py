@@ -98,7 +98,7 @@ def waiting(place: Here, connection: Any, gen: Any) -> Standing:
     kind = driver.kind_of(gen, given)
     if error := (
         beyond(kind, given, server.timed)
-        or ddl.beyond(text_of(given))
+        or (None if server.may_make is None else ddl.beyond(text_of(given)))
         or _inside(server, given)
         or _begins_to_ask(server, given)
     ):

@@ -5,8 +5,7 @@ indexes of its catalogue who is the first. An operation that does so cannot be e
 command does: a trigger of the database refuses it, also inside of a function. A temporary table is another one in each
 session. And a table that the setup has made is left alone by CREATE TABLE IF NOT EXISTS.
 
-Whoever explores locks that keep a row in a table of their own lets them make it (`TABLES`), and puts its rows back. What
-such a system did before the search began, it may go on to do: its sessions from then are not heard.
+Whoever explores locks that keep a row in a table of their own lets them make it (`TABLES`), and puts its rows back.
 """
 
 from __future__ import annotations
@@ -39,8 +38,7 @@ BEGIN
         SELECT bool_or(schema_name IS DISTINCT FROM 'pg_temp') INTO makes
         FROM pg_catalog.pg_event_trigger_ddl_commands();
     END IF;
-    makes := makes AND pg_catalog.pg_backend_pid() <> {pid} AND tg_tag <> ALL ('{{{allowed}}}')
-        AND ('{{{allowed}}}' = '{{}}' OR EXISTS (SELECT FROM explorer.login WHERE pid = pg_catalog.pg_backend_pid()));
+    makes := makes AND pg_catalog.pg_backend_pid() <> {pid} AND tg_tag <> ALL ('{{{allowed}}}');
     IF makes AND EXISTS (SELECT FROM pg_catalog.pg_stat_get_activity({pid}) WHERE backend_start = '{since}') THEN
         PERFORM pg_catalog.nextval('explorer.refused');
         RAISE EXCEPTION '{sentence}';
@@ -64,7 +62,7 @@ _UNHEARD = re.compile(
 )
 
 
-def refuse(admin: Any, allowed: Collection[str] = ()) -> None:
+def refuse(admin: Any, allowed: Collection[str]) -> None:
     """From now on. `admin`: the explorer's own session, a superuser's. `allowed`: the names of commands."""
     pid, since = admin.execute(_SELF).fetchone()
     text = _REFUSE.format(pid=pid, since=since, sentence=MAKES, allowed=",".join(allowed))

@@ -61,12 +61,18 @@ class PostgresServer(Plain):
     virtual_by = "shadowed functions"
     #: the isolation level of transactions that do not ask for one; None: what their sessions have
     level: IsolationLevel | None = None
-    #: operations may make tables: whoever explores them knows what becomes of these (loadtest/explorer/explore.py)
-    makes_tables = True
 
     def __init__(
-        self, url: str, contents_sql: str, besides: bool = False, counted: Collection[str] = ()
+        self,
+        url: str,
+        contents_sql: str,
+        besides: bool = False,
+        counted: Collection[str] = (),
+        may_make: Collection[str] | None = None,
     ) -> None:
+        """`may_make`: the commands by which operations may make what is no row. None: whoever explores them knows all
+        that they send, so neither what they make is watched, nor whether others come between a look and a lock."""
+        self.may_make = may_make
         self._columns, self._counted = -1 if besides else None, bool(counted)
         self.admin: psycopg.Connection[Any] = psycopg.connect(url, autocommit=True)
         self.admin.execute(LOOKS_WITHIN)
@@ -89,7 +95,9 @@ class PostgresServer(Plain):
         self.answers, self.way, self.draws = PostgresAnswers(), PostgresWay(), Draws()
         self._hidden = HiddenOnPostgres(self.ask, " ".join(counted) or contents_sql)
         #: commands that read and write
-        self.compound = Compound(lambda: ((name or b"").decode() for (name,) in self.ask(b"called")))
+        self.compound = Compound(
+            lambda: ((name or b"").decode() for (name,) in self.ask(b"called")), looks=may_make is not None
+        )
 
     def _prepare(self, questions: Mapping[bytes, str]) -> None:
         for name, query in questions.items():
@@ -349,7 +357,7 @@ class PostgresServer(Plain):
         self._proved()
         self._proving = True
         pids = [array([session.info.backend_pid for session in sessions])]
-        self.admin.pgconn.send_query_prepared(b"left", pids)
+        self.admin.pgconn.send_query_prepared(b"held" if self.may_make is None else b"left", pids)
         self.admin.pgconn.flush()
 
     def _proved(self) -> None:
@@ -371,7 +379,9 @@ class PostgresServer(Plain):
 
     def watch(self) -> None:
         self._bypass.watch()
-        ddl.refuse(self.admin, ddl.TABLES if self.makes_tables else ())
+        if self.may_make is None:
+            return
+        ddl.refuse(self.admin, self.may_make)
         if not self._refuses:
             self._refuses = True
             self._prepare({b"left": f"{HELD} UNION ALL {ddl.REFUSED}"})
@@ -383,6 +393,7 @@ class PostgresServer(Plain):
 
     def close(self) -> None:
         self._line.end()
-        ddl.allow(self.admin)
-        self.looks.drop()
+        if self.may_make is not None:
+            ddl.allow(self.admin)
+            self.looks.drop()
         self.admin.close()

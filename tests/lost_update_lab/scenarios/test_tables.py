@@ -167,18 +167,19 @@ explore([takes, takes], setup=one_voucher, database=sys.argv[1], redis=sys.argv[
 OF_THE_EXPLORER = """
 SELECT evtname FROM pg_event_trigger UNION ALL SELECT tgname FROM pg_trigger WHERE NOT tgisinternal
 """
-OTHERS = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+SESSIONS = "SELECT pid FROM pg_stat_activity WHERE datname = current_database()"
 
 
 @pytest.mark.deep
 def test_what_a_killed_search_leaves_does_nothing(trial: Trial, scenario_urls: tuple[str, str]) -> None:
     """And the next search takes it away."""
     search = [sys.executable, "-c", KILLED, *scenario_urls]
-    ended = subprocess.run(search, cwd=ROOT, capture_output=True, check=False)
     with psycopg.connect(scenario_urls[0], autocommit=True) as connection:
         try:
+            before = set(connection.execute(SESSIONS).fetchall())
+            ended = subprocess.run(search, cwd=ROOT, capture_output=True, check=False)
             assert ended.returncode == -signal.SIGKILL, ended.stderr.decode()
-            while connection.execute(OTHERS).fetchall():
+            while set(connection.execute(SESSIONS).fetchall()) - before:
                 pass  # the server learns that its client is gone
             left = {name for (name,) in connection.execute(OF_THE_EXPLORER)}
             assert left == {"explorer_makes", "explorer_drops", "explorer_login", "explorer_looks"}
