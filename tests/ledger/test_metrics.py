@@ -61,7 +61,6 @@ def scrape(web: WebServer) -> dict[tuple[str, ...], float]:
     return samples(ask(f"{web.url}/metrics", Authorization=f"Bearer {TOKEN}").decode())
 
 
-@pytest.mark.deep
 def test_the_processes_of_the_web_server_are_added_up(web: WebServer) -> None:
     opened = {"strategy": "token", "accounts": [{"account": "A1", "opening": 5, "floor": 0}]}
     book = json.loads(ask(f"{web.url}/api/books", opened))["book"]["id"]
