@@ -108,6 +108,7 @@ def test_a_background_worker_serves_what_it_counts(tmp_path: Path) -> None:
 
 def test_what_a_killed_process_has_counted_stays(web: WebServer) -> None:
     before = {name: value for name, value in scrape(web).items() if name[0] == "lab_postings_total"}
+    assert before
     web.recycle()
     after = scrape(web)
     assert {name: after[name] for name in before} == before
