@@ -198,7 +198,7 @@ def _sent(
 
 def _met(server: PostgresServer, connection: Any, op: Op, outside: bool) -> Broken | None:
     """The reason why the search cannot go on as it is, given what else is in the database."""
-    if not op.reads and (late := server.checks_at_commit(op.text)):
+    if (op.local or not op.reads) and (late := server.checks_at_commit(op.text)):
         return Broken(f"{CHECKS_LATE} (of {late}, in {shortened(op.text, 80)})", NOT_DEFERRED)
     return WritesByReading() if _begins_to_meet(server, connection, op, outside) else None
 

@@ -70,6 +70,8 @@ DEFERRED = (
     "SELECT relname FROM pg_trigger JOIN pg_class c ON c.oid = tgrelid "
     "WHERE tginitdeferred AND NOT tgisinternal AND tgenabled <> 'D'"
 )
+#: and with one that SET CONSTRAINTS may leave to COMMIT
+DEFERRABLE = DEFERRED.replace("tginitdeferred", "tgdeferrable")
 #: what writes to a table, or calls a function, where no text shows it: the table of rows that take others with them, a
 #: partitioned table, a view, a table with a rule or a trigger; and that table, or that function
 ABOVE = """
@@ -91,9 +93,11 @@ QUESTIONS = {
     b"defaults": DEFAULTS,
     b"called": CALLED_IN_POSTGRES,
     b"deferred": DEFERRED,
+    b"deferrable": DEFERRABLE,
     b"above": ABOVE,
 }
 _WORD = re.compile(r"\w+")
+_DEFERS = re.compile(r"\bSET\s+CONSTRAINTS\b[^;]*\bDEFERRED\b", re.IGNORECASE)
 
 
 class HiddenOnPostgres:
@@ -137,12 +141,21 @@ class HiddenOnPostgres:
         return [((name or b"").decode().lower(), (text or b"").decode()) for name, text in self.ask(question)]
 
     def deferred_in(self, text: str) -> str:
-        """A table with a deferred trigger, or what writes to one unseen, in this command. "": none."""
-        return min(self._deferred & _words(text.partition(" ← ")[0]), default="") if self._deferred else ""
+        """A table with a deferred trigger, or what writes to one unseen, in this command; or one of those whose trigger
+        it defers. "": none."""
+        statement = text.partition(" ← ")[0]
+        if _DEFERS.search(statement):
+            return min(self._tables(b"deferrable"), default="")
+        return min(self._deferred & _words(statement), default="") if self._deferred else ""
+
+    def _tables(self, question: bytes) -> set[str]:
+        return {(name or b"").decode().lower() for (name,) in self.ask(question)}
 
     @cached_property
     def _deferred(self) -> set[str]:
-        tables = {(name or b"").decode().lower() for (name,) in self.ask(b"deferred")}
+        tables = self._tables(b"deferred")
+        if any(_DEFERS.search(text) for _, text in self._texts(b"functions")):
+            tables |= self._tables(b"deferrable")
         above = [(name, below.lower()) for name, below in self._texts(b"above")] if tables else []
         found, more = set[str](), tables
         while found != more:

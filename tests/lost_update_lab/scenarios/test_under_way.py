@@ -359,6 +359,18 @@ def test_a_deferred_trigger_is_not_judged(trial: Trial, query: str) -> None:
         trial([in_one(query), in_one(query)], setup=late, invariant=lambda: True)
 
 
+@pytest.mark.parametrize("defers", ["SET CONSTRAINTS ALL DEFERRED", "SELECT defers()"])
+def test_a_trigger_that_a_transaction_defers_is_not_judged(trial: Trial, defers: str) -> None:
+    """That was kept, too."""
+    by_itself = """
+CREATE OR REPLACE FUNCTION defers() RETURNS void LANGUAGE plpgsql AS $$ BEGIN SET CONSTRAINTS ALL DEFERRED; END $$;
+"""
+    late = opened(LATE.format("DEFERRABLE INITIALLY IMMEDIATE") + (by_itself if "SELECT" in defers else ""))
+    enters = in_one(defers, "INSERT INTO guest VALUES ('somebody')")
+    with pytest.raises(Mistake, match="deferred trigger looks inside of COMMIT"):
+        trial([enters, enters], setup=late, invariant=lambda: True)
+
+
 def test_the_same_trigger_at_once_is_judged(trial: Trial) -> None:
     def enters(sql: Any) -> bool:
         try:
