@@ -108,23 +108,23 @@ def notify_all(condition: threading.Condition) -> None:
 def get_ident() -> int:
     """Forked processes have main threads of the same number, so a lock cannot tell its holders apart by it. Libraries
     get the real one, and are not stopped: they keep a client for each thread by it, some of them under a lock."""
-    if (
-        not (is_of_a_worker() and is_own(sys._getframe(1).f_code.co_filename))
-        or (place := anywhere()) is None
-    ):
-        return _get_ident()
-    return MAIN_NUMBER + place.task.number
+    place = _asked_by_own_code()
+    return _get_ident() if place is None else MAIN_NUMBER + place.task.number
 
 
 def ident(thread: Any) -> int | None:
     """The same of a thread object."""
-    if (
-        not (is_of_a_worker() and is_own(sys._getframe(1).f_code.co_filename))
-        or (place := anywhere()) is None
-    ):
+    place = _asked_by_own_code()
+    if place is None:
         return _number_of(thread)
     own = (task for task in place.task.worker.tasks if task.thread is thread)
     return next((MAIN_NUMBER + task.number for task in own), _number_of(thread))
+
+
+def _asked_by_own_code() -> Here | None:
+    """The place of the worker whose code has called the caller of this function. None: a library has, or no worker."""
+    own = is_of_a_worker() and is_own(sys._getframe(2).f_code.co_filename)
+    return anywhere() if own else None
 
 
 def _number_of(thread: Any) -> int | None:

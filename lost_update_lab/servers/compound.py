@@ -66,9 +66,8 @@ class Compound:
         """Is this the first command to which it makes a difference that a write is under way? Then everything has to
         begin again. `text`: any command, inside of a transaction too. `writes`: or may do so. `strict`: under
         more than READ COMMITTED. `numbers`: it is outside of a transaction, and draws a number."""
-        looked, self.any_looks = self.any_looks, self.any_looks or (writes and self.looks_first(text))
-        if self.any_looks and not looked:  # from the next run on it is held there
-            self._was_seen = True
+        if writes and not self.any_looks and self.looks_first(text):  # from the next run on it is held there
+            self.any_looks = self._was_seen = True
             return True
         if self._was_seen:
             return False

@@ -43,9 +43,7 @@ class LeftSession:
 def leave(run: Run, task: Task, connection: Any) -> bool:
     """The coroutine of this task goes on, and its connection is closed. Returns whether it is known what follows."""
     op, under_way, in_line = task.op, getattr(connection, "explorer_sends", None), task in run.waiting_line
-    waits = in_line or bool(
-        getattr(connection, "explorer_held", False)
-    )  # or it has looked (servers/postgres/looks.py)
+    waits = in_line or _server_of(run).looks.holds(connection)
     send = under_way.send() if under_way and not waits else None
     unknown = under_way and not (waits or send or (op and (op.local or op.text.startswith("ROLLBACK"))))
     if unknown or task.state is State.WAIT or limits.are_set(connection):
@@ -70,9 +68,14 @@ def leave(run: Run, task: Task, connection: Any) -> bool:
     return True
 
 
-def _goes_on(run: Run, task: Task, session: Any, op: Any, gen: Any, waits: bool) -> Standing:
+def _server_of(run: Run) -> PostgresServer:
     server = run.servers[POSTGRES]
     assert isinstance(server, PostgresServer)
+    return server
+
+
+def _goes_on(run: Run, task: Task, session: Any, op: Any, gen: Any, waits: bool) -> Standing:
+    server = _server_of(run)
     if gen:
         task.op, task.canceling = op, True
         with suppress(psycopg.Error):

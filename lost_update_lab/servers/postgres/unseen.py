@@ -37,19 +37,23 @@ DEFAULTS = (
     "JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum JOIN pg_class c ON c.oid = adrelid "
     "JOIN pg_namespace n ON n.oid = relnamespace WHERE nspname !~ '^(pg_|explorer)'"
 )
+#: a table whose rows lie in those above it, or go with theirs
+_TAKES_ALONG = """
+SELECT inhrelid AS below, inhparent AS oid FROM pg_inherits
+UNION SELECT conrelid, confrelid FROM pg_constraint
+WHERE contype = 'f' AND (confdeltype IN ('c', 'n', 'd') OR confupdtype IN ('c', 'n', 'd'))
+"""
 #: functions that may look at tables, and what calls functions where no text shows it: views; tables with triggers, with
 #: rules, with policies, or with constraints (of a domain, too) or defaults that call one; a table whose partition is
 #: one of these; and one whose rows take those of such a table with them. No part depends on the row of another: asked
-#: for each table, it took 130 ms in a database of 145 tables, and takes 4 (psql's \\timing)
-CALLED_IN_POSTGRES = """
+#: for each table, it took 130 ms in a database of 145 tables, and takes 4 (psql's \timing)
+CALLED_IN_POSTGRES = f"""
 WITH RECURSIVE calls AS (
     SELECT objid, classid FROM pg_depend WHERE refclassid = 'pg_proc'::regclass AND refobjid >= 16384
 ), checks AS (
     SELECT conrelid, contypid FROM pg_constraint JOIN calls ON objid = oid AND classid = 'pg_constraint'::regclass
 ), above AS (
-    SELECT inhrelid AS below, inhparent AS oid FROM pg_inherits
-    UNION SELECT conrelid, confrelid FROM pg_constraint
-    WHERE contype = 'f' AND (confdeltype IN ('c', 'n', 'd') OR confupdtype IN ('c', 'n', 'd'))
+    {_TAKES_ALONG}
 ), calling AS (
     SELECT tgrelid FROM pg_trigger WHERE NOT tgisinternal AND tgname <> 'explorer_looks'
     UNION SELECT adrelid FROM pg_attrdef d JOIN calls ON objid = d.oid AND classid = 'pg_attrdef'::regclass
@@ -64,7 +68,7 @@ WITH RECURSIVE calls AS (
 SELECT proname FROM pg_proc p JOIN pg_language l ON l.oid = prolang JOIN pg_namespace n ON n.oid = pronamespace
 WHERE lanname NOT IN ('internal', 'c') AND provolatile <> 'i' AND nspname !~ '^(pg_|explorer|information_schema)'
 UNION SELECT relname FROM pg_class JOIN found USING (oid)
-"""
+"""  # noqa: S608  (a part of our own)
 #: tables with a trigger that is executed by COMMIT
 DEFERRED = (
     "SELECT relname FROM pg_trigger JOIN pg_class c ON c.oid = tgrelid "
@@ -74,17 +78,14 @@ DEFERRED = (
 DEFERRABLE = DEFERRED.replace("tginitdeferred", "tgdeferrable")
 #: what writes to a table, or calls a function, where no text shows it: the table of rows that take others with them, a
 #: partitioned table, a view, a table with a rule or a trigger; and that table, or that function
-ABOVE = """
-SELECT p.relname, c.relname FROM pg_constraint JOIN pg_class p ON p.oid = confrelid JOIN pg_class c ON c.oid = conrelid
-WHERE contype = 'f' AND (confdeltype IN ('c', 'n', 'd') OR confupdtype IN ('c', 'n', 'd'))
-UNION SELECT p.relname, c.relname FROM pg_inherits
-JOIN pg_class p ON p.oid = inhparent JOIN pg_class c ON c.oid = inhrelid
+ABOVE = f"""
+SELECT p.relname, c.relname FROM ({_TAKES_ALONG}) t JOIN pg_class p USING (oid) JOIN pg_class c ON c.oid = below
 UNION SELECT v.relname, t.relname FROM pg_depend d JOIN pg_rewrite r ON r.oid = objid
 JOIN pg_class v ON v.oid = ev_class JOIN pg_class t ON t.oid = refobjid
 WHERE d.classid = 'pg_rewrite'::regclass AND refclassid = 'pg_class'::regclass AND v.oid >= 16384
 UNION SELECT t.relname, proname FROM pg_trigger JOIN pg_class t ON t.oid = tgrelid JOIN pg_proc p ON p.oid = tgfoid
 WHERE NOT tgisinternal AND tgname <> 'explorer_looks'
-"""
+"""  # noqa: S608
 QUESTIONS = {
     b"relations": RELATIONS,
     b"functions": FUNCTIONS,
@@ -145,17 +146,25 @@ class HiddenOnPostgres:
         it defers. "": none."""
         statement = text.partition(" ← ")[0]
         if _DEFERS.search(statement):
-            return min(self._tables(b"deferrable"), default="")
+            return min(self._deferrable, default="")
         return min(self._deferred & _words(statement), default="") if self._deferred else ""
 
     def _tables(self, question: bytes) -> set[str]:
         return {(name or b"").decode().lower() for (name,) in self.ask(question)}
 
     @cached_property
+    def _deferrable(self) -> set[str]:
+        return self._tables(b"deferrable")
+
+    @cached_property
+    def _functions(self) -> list[tuple[str, str]]:
+        return self._texts(b"functions")
+
+    @cached_property
     def _deferred(self) -> set[str]:
         tables = self._tables(b"deferred")
-        if any(_DEFERS.search(text) for _, text in self._texts(b"functions")):
-            tables |= self._tables(b"deferrable")
+        if any(_DEFERS.search(text) for _, text in self._functions):
+            tables |= self._deferrable
         above = [(name, below.lower()) for name, below in self._texts(b"above")] if tables else []
         found, more = set[str](), tables
         while found != more:
@@ -165,10 +174,7 @@ class HiddenOnPostgres:
 
     def _with_functions(self, found: set[str]) -> set[str]:
         """These names, and those of the functions that use one."""
-        functions = [
-            ((name or b"").decode().lower(), _words((text or b"").decode()))
-            for name, text in self.ask(b"functions")
-        ]
+        functions = [(name, _words(text)) for name, text in self._functions]
         found = set(found)
         while more := {name for name, words in functions if name not in found and words & found}:
             found |= more
