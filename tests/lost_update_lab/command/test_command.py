@@ -6,6 +6,7 @@ import json
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -20,6 +21,7 @@ from tests.contracts import CONTRACTS, lost, options
 from tests.lost_update_lab.command import trials
 
 HERE = trials.__name__
+Mutations = Callable[[str, str], list[dict[str, Any]]]
 
 
 @pytest.fixture(autouse=True)
@@ -28,6 +30,26 @@ def servers(scenario_urls: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("DATABASE_URL", scenario_urls[0])
     monkeypatch.setenv("REDIS_URL", scenario_urls[1])
     monkeypatch.setenv("LOST_UPDATE_LAB_DISPOSABLE", "1")
+
+
+@pytest.fixture
+def mutations(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Mutations:
+    """`mutations("seated", TESTS)`: those of a scenario of `trials`, each tried by a file of tests, too."""
+
+    def tried(scenario: str, tests: str) -> list[dict[str, Any]]:
+        (tmp_path / "test_shop.py").write_text(tests)
+        monkeypatch.setenv(
+            "PYTEST_ADDOPTS", "-p lost_update_lab.pytest_plugin -p no:cacheprovider -p no:django"
+        )
+        given = f"{tmp_path}/test_shop.py -c /dev/null --rootdir {Path.cwd()}"
+        assert main(["explore", f"{HERE}:{scenario}", "--mutate", "--tests", given, "--json"]) == 0
+        (result,) = json.loads(capsys.readouterr().out)["results"]
+        found: list[dict[str, Any]] = result["mutations"]
+        return found
+
+    return tried
 
 
 @pytest.mark.deep
@@ -198,15 +220,8 @@ def test_redeem():
 
 
 @pytest.mark.deep
-def test_a_mutation_that_neither_a_schedule_nor_a_test_misses(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "test_shop.py").write_text(SHOP_TESTS)
-    monkeypatch.setenv("PYTEST_ADDOPTS", "-p lost_update_lab.pytest_plugin -p no:cacheprovider -p no:django")
-    tests = f"{tmp_path}/test_shop.py -c /dev/null --rootdir {Path.cwd()}"
-    assert main(["explore", f"{HERE}:voucher_locked", "--mutate", "--tests", tests, "--json"]) == 0
-    (result,) = json.loads(capsys.readouterr().out)["results"]
-    words = {each["mutation"]["kind"]: each["word"] for each in result["mutations"]}
+def test_a_mutation_that_neither_a_schedule_nor_a_test_misses(mutations: Mutations) -> None:
+    words = {each["mutation"]["kind"]: each["word"] for each in mutations("voucher_locked", SHOP_TESTS)}
     assert words == {
         "without the lock": "violated",
         "with the lock after the read": "violated",
@@ -242,18 +257,10 @@ def test_a_guest_sits_once():
     ],
 )
 def test_a_constraint_that_only_a_test_misses(
-    tests: str,
-    words: list[tuple[str, str]],
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    tests: str, words: list[tuple[str, str]], mutations: Mutations
 ) -> None:
-    (tmp_path / "test_seats.py").write_text(tests)
-    monkeypatch.setenv("PYTEST_ADDOPTS", "-p lost_update_lab.pytest_plugin -p no:cacheprovider -p no:django")
-    given = f"{tmp_path}/test_seats.py -c /dev/null --rootdir {Path.cwd()}"
-    assert main(["explore", f"{HERE}:seated", "--mutate", "--tests", given, "--json"]) == 0
-    (result,) = json.loads(capsys.readouterr().out)["results"]
-    found = {each["mutation"]["what"]: (each["word"], each["told"]) for each in result["mutations"]}
+    told = mutations("seated", tests)
+    found = {each["mutation"]["what"]: (each["word"], each["told"]) for each in told}
     assert found == dict(zip(["seat: seat_guest_key", "seat: seat_number_check"], words, strict=True))
 
 
