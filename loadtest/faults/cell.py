@@ -126,6 +126,7 @@ class CellWorkers:
         try:
             if self.happens(scene, case):
                 scene.settle()
+                self.adversary.settled(scene)
         finally:
             scene.leave()
         standstill = scene.standstill()

@@ -79,6 +79,9 @@ class Adversary(ABC):
     def strike(self, scene: Scene) -> None:
         """Inflict the hazard, and record the proof with `scene.prove`."""
 
+    def settled(self, scene: Scene) -> None:  # noqa: B027  (most look at nothing more)
+        """Called when every worker had its time: look at what could only be seen by then."""
+
 
 class Party(Adversary):
     """A hazard that strikes a server: `event` happens once, while a worker of each cell is inside."""

@@ -12,6 +12,7 @@ from contextlib import _GeneratorContextManager
 from typing import Any
 
 from loadtest.faults.workers.desk import Desk
+from loadtest.faults.workers.pulse import Pulse
 
 
 def release_foreign(desk: Desk) -> str:
@@ -29,7 +30,8 @@ def release_foreign(desk: Desk) -> str:
 
 def take_and_die(desk: Desk) -> tuple[bool, bool]:
     """Let a thread take the lock, read, and end without a release, as code without a `finally` does. Return whether it
-    took the lock, and whether it ended."""
+    took the lock, and whether it ended. From here on the pulse of the process is taken."""
+    desk.pulse = Pulse(time.monotonic())
     taken: list[Any] = []
 
     def business() -> None:
@@ -41,6 +43,12 @@ def take_and_die(desk: Desk) -> tuple[bool, bool]:
     thread.start()
     thread.join(10)
     return bool(taken), not thread.is_alive()
+
+
+def lateness(desk: Desk) -> float:
+    """Return by how many seconds the latest beat was late since `take_and_die`."""
+    assert desk.pulse
+    return desk.pulse.end()
 
 
 def _lock(desk: Desk) -> Any:

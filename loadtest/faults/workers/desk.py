@@ -44,6 +44,7 @@ class Desk:
         self.chance = random.Random()  # noqa: S311  (no secret)
         self.threads: set[threading.Thread] = set()
         self.crowd: ThreadPoolExecutor | None = None
+        self.pulse: Pulse | None = None
 
     def open(
         self,

@@ -11,6 +11,7 @@ from loadtest.faults.cell import Cell
 from loadtest.faults.hazards.adversary import Adversary
 from loadtest.faults.hazards.connections import LEFT, ConnectionExhaustion
 from loadtest.faults.hazards.overrun import Overrun
+from loadtest.faults.hazards.renewal_lives import RenewalLives
 from loadtest.faults.play import play
 from loadtest.faults.scene.scene import EASY_LEASE, ENTER
 from loadtest.faults.scene.site import private_servers
@@ -103,6 +104,19 @@ class OutlastsUnrenewed(Outlasts):
         assert victim.hears(ENTER)[1]
 
 
+class RenewalLivesStarved(RenewalLives):
+    """… in a process that is stopped until its lease is over."""
+
+    slug = "renewal-lives-starved"
+
+    def strike(self, scene: Any) -> None:
+        super().strike(scene)
+        assert self.orphaned
+        self.orphaned.stop()
+        scene.wait(scene.rivals, EASY_LEASE)
+        self.orphaned.signal(signal.SIGCONT)
+
+
 @pytest.fixture(scope="module")
 def results(django_db_setup: None, django_db_blocker: Any) -> dict[str, JudgedCase]:
     once, found = Event(), {}
@@ -112,11 +126,12 @@ def results(django_db_setup: None, django_db_blocker: Any) -> dict[str, JudgedCa
         for slug in (*LEASED, *UNLEASED, SHORT, RENEWED)
     ]
     cells += [Cell("watchdog-mended", each) for each in (Outlasts, OutlastsStarved, OutlastsUnrenewed)]
+    cells.append(Cell("watchdog", RenewalLivesStarved))
     with django_db_blocker.unblock(), private_servers() as site:
         pool = Pool()
         try:
             for cell in cells:
-                name = cell.hazard.slug if issubclass(cell.hazard, Outlasts) else cell.strategy
+                name = cell.strategy if issubclass(cell.hazard, HeldUp) else cell.hazard.slug
                 (found[name],) = play([cell], site, pool, lambda _: Word.LOST, once)[cell]
         finally:
             pool.close()
@@ -163,6 +178,16 @@ def test_a_renewal_that_the_machine_did_not_let_run_shows_nothing(
     starved = "the machine gave worker " in result.verdict.cause
     assert starved == (word == Word.INCONCLUSIVE)
     assert bool(result.verdict.fired) == (word != Word.INCONCLUSIVE)
+
+
+@pytest.mark.timeout(300)
+def test_an_orphaned_renewal_that_the_machine_did_not_let_run_shows_nothing(
+    results: dict[str, JudgedCase],
+) -> None:
+    """`watchdog` came out as kept: its renewal was late, so the others waited for one lease only."""
+    result = results[RenewalLivesStarved.slug]
+    assert result.word == Word.INCONCLUSIVE, result.verdict.cause
+    assert "too little time to renew" in result.verdict.cause
 
 
 @pytest.mark.deep
