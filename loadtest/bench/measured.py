@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from loadtest.verdict.words import Word
+
 Row = dict[str, Any]
 
 
@@ -24,12 +26,12 @@ class Measured:
 
 def not_run(reason: object) -> Row:
     """Return the part of a row that replaces the figures: something is missing."""
-    return {"verdict": "not-run", "reason": str(reason)}
+    return {"verdict": Word.NOT_RUN, "reason": str(reason)}
 
 
 def failed(error: object) -> Row:
     """The same for a contender that failed or never answered."""
-    return {"verdict": "inconclusive", "reason": str(error)}
+    return {"verdict": Word.INCONCLUSIVE, "reason": str(error)}
 
 
 def spread(values: Iterable[float]) -> dict[str, float]:

@@ -27,6 +27,7 @@ from loadtest.trials.machine import machine
 from lost_update_lab.harness import Harness
 from lost_update_lab.harness.play import play
 from lost_update_lab.model.system import UNBROKEN
+from lost_update_lab.scenarios.result import INCONCLUSIVE
 from lost_update_lab.schedule.schedule_id import exactly
 from lost_update_lab.search.search import Search
 
@@ -97,7 +98,7 @@ def ours(case: SearchCase, database: str, redis_url: str) -> Iterator[Row]:
             **rates(found.schedules, found.steps, found.seconds),
             "played": found.played,
             "verdict": word,
-            "right": None if word == "inconclusive" else word == case.right,
+            "right": None if word == INCONCLUSIVE else word == case.right,
             "replayed": again,
             "cause": found.cause,
         }

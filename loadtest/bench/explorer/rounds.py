@@ -12,11 +12,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from loadtest.bench.explorer.cases import SearchCase
 from loadtest.bench.locks.pinning import pinned
 from loadtest.bench.measured import Row, ratios, spread
+from loadtest.verdict.words import Word
+from lost_update_lab.scenarios.result import KEPT
 
 ONE, ANY = "one core", "any core"
 #: the addresses of a PostgreSQL and a Valkey
 Urls = tuple[str, str]
-JUDGED = {"kept", "lost"}
+JUDGED = {KEPT, Word.LOST}
 
 
 def in_turns(

@@ -14,6 +14,7 @@ from loadtest.bench.measured import Row
 from lost_update_lab.harness import Harness
 from lost_update_lab.model.bounds import SECOND, Bounds, Reduction
 from lost_update_lab.model.system import UNBROKEN, Ending
+from lost_update_lab.scenarios.result import INCONCLUSIVE, KEPT
 from lost_update_lab.schedule.schedule_id import exactly
 from lost_update_lab.servers.postgres.server import PostgresServer
 from lost_update_lab.servers.redis.server import RedisServer
@@ -43,7 +44,7 @@ def word_of(worst: str, exhausted: bool) -> str:
     """What a search found. One that was cut short has not shown that all is well."""
     if worst != UNBROKEN:
         return worst
-    return "kept" if exhausted else "inconclusive"
+    return KEPT if exhausted else INCONCLUSIVE
 
 
 def plain_per_s(case: SearchCase, database: str, redis_url: str) -> float:

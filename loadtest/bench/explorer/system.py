@@ -12,6 +12,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from loadtest.bench.explorer.cases import DEPOSIT, OPENING, READ, RESET, SCHEMA, SearchCase
+from loadtest.verdict.words import Word
 from locks.fair_lock import client as fair_lock_client
 from lost_update_lab.model.system import UNBROKEN, Ending, Judgement
 
@@ -22,7 +23,7 @@ class AccountSystem:
     """An account in PostgreSQL and a Valkey. Each worker keeps its own clients from schedule to schedule."""
 
     schema, opening = SCHEMA, RESET
-    words = ("lost", "stalled")
+    words = (Word.LOST, Word.STALLED)
 
     def __init__(self, name: str, database: str, redis_url: str) -> None:
         self.name, self.database, self.redis_url = name, database, redis_url
@@ -81,9 +82,9 @@ class CaseSystem(AccountSystem):
         amounts = zip(endings, self.case.amounts, strict=True)
         done = sum(amount * self.case.times for ending, amount in amounts if ending.result == "ok")
         if stuck:
-            return Judgement("stalled", ("no worker could go on",))
+            return Judgement(Word.STALLED, ("no worker could go on",))
         if balance != OPENING + done:
-            return Judgement("lost", (f"{OPENING} + {done} became {balance}",))
+            return Judgement(Word.LOST, (f"{OPENING} + {done} became {balance}",))
         return Judgement(UNBROKEN)
 
     def show(self) -> dict[str, Any]:
