@@ -16,7 +16,7 @@ import yaml
 from ledger.strategies import STRATEGIES, Locked
 from locks import LOCKS
 from tests.conftest import LONGEST
-from tests.test_floors import PACKAGES
+from tests.test_floors import PACKAGES, parsed
 
 ROOT = Path(__file__).resolve().parent.parent
 LONGEST_FILE, LONGEST_FUNCTION = 400, 45
@@ -44,7 +44,7 @@ def too_long(text: str) -> Iterator[str]:
     lines = text.count("\n")
     if lines > LONGEST_FILE:
         yield f"{lines} lines"
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(parsed(text)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             length = (node.end_lineno or 0) - node.lineno + 1
             if length > LONGEST_FUNCTION:
@@ -81,7 +81,7 @@ def classes_named_twice(sources: Mapping[str, str]) -> dict[str, set[str]]:
     """Name of a public class → the files that have such a class, where there are two."""
     found: dict[str, set[str]] = defaultdict(set)
     for file, text in sources.items():
-        for node in ast.parse(text).body:
+        for node in parsed(text).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 found[node.name].add(file)
     return {name: files for name, files in found.items() if len(files) > 1}
@@ -94,7 +94,7 @@ def imported_twice(sources: Mapping[str, str]) -> dict[str, set[str]]:
     }
     taken: dict[str, set[str]] = defaultdict(set)
     for text in sources.values():
-        for node in ast.walk(ast.parse(text)):
+        for node in ast.walk(parsed(text)):
             if isinstance(node, ast.ImportFrom) and node.module in by_module:
                 for name in (each.name for each in node.names if not each.asname):
                     taken[name].add(by_module[node.module])
@@ -107,7 +107,7 @@ def imported_twice(sources: Mapping[str, str]) -> dict[str, set[str]]:
 
 def assigns(text: str, name: str) -> bool:
     """Is it a constant (or an alias of a type) of this file? Then it is not only imported there."""
-    nodes = [node for node in ast.parse(text).body if isinstance(node, ast.Assign | ast.AnnAssign)]
+    nodes = [node for node in parsed(text).body if isinstance(node, ast.Assign | ast.AnnAssign)]
     targets = [
         each for node in nodes for each in (node.targets if isinstance(node, ast.Assign) else [node.target])
     ]
@@ -149,7 +149,7 @@ def test_every_module_says_what_it_is() -> None:
     silent = [
         path.relative_to(ROOT)
         for path in sources()
-        if path.read_text().strip() and not ast.get_docstring(ast.parse(path.read_text()))
+        if path.read_text().strip() and not ast.get_docstring(parsed(path.read_text()))
     ]
     assert not silent
 
