@@ -117,6 +117,7 @@ def test_every_page_is_accessible(
         assert not problems_of(page, {each: each for each in every_page[odd::2]}, screen)
 
 
+@pytest.mark.deep
 def test_a_colour_that_is_on_its_way_is_looked_at_where_it_arrives(page: Page) -> None:
     """As those of the theme are for a moment: half way they have little contrast."""
     page.goto("/admin/ledger/book/", wait_until="networkidle")

@@ -66,6 +66,7 @@ def test_a_field_opens_its_smallest_schedule_and_the_questions_recommend(visitor
     expect(visitor.get_by_role("region", name="Recommendation")).to_contain_text("select-for-update")
 
 
+@pytest.mark.deep
 def test_without_a_script_the_form_leads_to_the_run(lab: tuple[str, str], chromium: Browser) -> None:
     with watched(chromium, lab[0], java_script_enabled=False) as tab:
         tab.goto("/")

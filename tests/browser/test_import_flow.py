@@ -128,6 +128,7 @@ def test_the_admins_own_controls_work_under_the_policy(page: Page) -> None:
     expect(page.get_by_role("heading", name="By strategy")).to_be_visible()
 
 
+@pytest.mark.deep
 def test_a_violation_would_be_seen(page: Page) -> None:
     """The must-fail control of the fixture that listens."""
     page.goto("/admin/password_change/")

@@ -34,6 +34,7 @@ def copies_the_other(own: bank.Bank, amount: int) -> str:
     return "refused"
 
 
+@pytest.mark.deep
 def test_what_an_open_transaction_has_met_makes_states(
     explore: Explore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

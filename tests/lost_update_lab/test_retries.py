@@ -72,6 +72,7 @@ def _numbered(final: bytes) -> bytes:
     return re.sub(rb"[0-9a-f]{64}", lambda found: names.setdefault(found[0], b"token %d" % len(names)), final)
 
 
+@pytest.mark.deep
 def test_tries_with_a_token_each_end(explore: Explore, monkeypatch: pytest.MonkeyPatch) -> None:
     full = explore(a_token_for_each_try, faults=1, kinds=frozenset({Fault.CRASH}))
     assert (full.worst, full.exhausted, full.cause) == ("stalled", True, "")

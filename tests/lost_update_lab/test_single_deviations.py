@@ -49,6 +49,7 @@ def test_so_is_a_loss_without_a_fault(explore: Callable[..., SearchResult]) -> N
     assert explore(bank.no_lock).under(None) == "lost"
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("short")
 def test_without_the_search_of_single_deviations_neither_is(
     explore: Callable[..., SearchResult], monkeypatch: pytest.MonkeyPatch

@@ -20,6 +20,7 @@ def played(name: str) -> tuple[str, str]:
     return result.verdict, result.id
 
 
+@pytest.mark.deep
 def test_a_committed_order_breaks_again(a_lane: ProcessPoolExecutor) -> None:
     name = committed()
     assert a_lane.submit(played, name).result() == ("violated", name.split("/", 2)[2])

@@ -29,7 +29,7 @@ def taken_for_broken() -> None:
     trial.broken(exhibit, replace(exhibit.case.mended[0], verdict="violated"))
 
 
-@pytest.mark.deep_after(2)
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize(
     "wrong",
     [

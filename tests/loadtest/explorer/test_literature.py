@@ -361,7 +361,7 @@ def test_rows_get_the_same_numbers_in_each_schedule(
     assert first == second
 
 
-@pytest.mark.deep_after(1)
+@pytest.mark.deep
 @pytest.mark.parametrize(("strategy", "looks"), [("select-for-update", False), ("token", True)])
 def test_a_time_that_only_people_read_is_no_part_of_a_state(
     tell: Callable[[Story], dict[str, Any]], strategy: str, looks: bool

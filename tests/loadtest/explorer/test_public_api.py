@@ -117,19 +117,19 @@ def named(result: Result) -> dict[Hazard, str]:
     return {names[each]: word for each, word in result.hazards.items()}
 
 
-@pytest.mark.deep_after(1)
+@pytest.mark.deep
 @pytest.mark.usefixtures("committed_db")
 @pytest.mark.parametrize(
     ("strategy", "faults"),
     [
         ("no-lock", 0),
         ("atomic-update", 1),
-        pytest.param("select-for-update", 1, marks=pytest.mark.deep),
-        pytest.param("optimistic-version", 1, marks=pytest.mark.deep),
-        pytest.param("serializable", 1, marks=pytest.mark.deep),
-        pytest.param("naive-lock", 1, marks=pytest.mark.deep),
-        pytest.param("setnx", 1, marks=pytest.mark.deep),
-        pytest.param("token", 1, marks=pytest.mark.deep),
+        ("select-for-update", 1),
+        ("optimistic-version", 1),
+        ("serializable", 1),
+        ("naive-lock", 1),
+        ("setnx", 1),
+        ("token", 1),
     ],
 )
 def test_under_each_hazard_both_come_to_the_same(lanes: Lanes, strategy: str, faults: int) -> None:

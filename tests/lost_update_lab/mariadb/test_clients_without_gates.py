@@ -67,7 +67,7 @@ def only_by_library() -> None:
     by_library("UPDATE account SET balance = balance - 1")
 
 
-@pytest.mark.deep_after(1)
+@pytest.mark.deep
 @pytest.mark.skipif(not LIBRARY, reason="install libmariadb3")
 @pytest.mark.parametrize("worker", [(redeem, "XMAS", 1), (only_by_library,)])
 def test_as_mysqlclient_does(

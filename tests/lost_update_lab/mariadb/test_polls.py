@@ -29,7 +29,7 @@ def polls(every: float) -> Callable[[Bank, int], str]:
     return deposit
 
 
-@pytest.mark.deep_after(1)
+@pytest.mark.deep
 @pytest.mark.parametrize("every", [0.08, 1.0])
 def test_a_name_that_is_given_back_is_news(explore: Explore, every: float) -> None:
     """A waiter that had polled in vain during a pause slept on, and was said to wait for ever."""
@@ -83,7 +83,7 @@ def refused(how: str) -> Callable[[Bank, int], str]:
     return deposit
 
 
-@pytest.mark.deep_after(1)
+@pytest.mark.deep
 @pytest.mark.parametrize("how", ["NOWAIT", "SKIP LOCKED"])
 def test_a_row_that_is_given_back_unchanged_is_news(explore: Explore, how: str) -> None:
     result, _ = explore(refused(how), faults=1, kinds=frozenset({Fault.CRASH}))

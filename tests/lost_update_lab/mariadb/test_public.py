@@ -196,6 +196,7 @@ def charge(invoice: int, by_lock: bool, *, sql: Any) -> str:
     return "charged already" if charged else "charged"
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("faults", [{}, {"crashes": 1}])
 def test_a_task_that_is_delivered_twice(trial: Trial, faults: dict[str, int]) -> None:
     how: dict[str, Any] = {"retry": "delivered twice", **faults}

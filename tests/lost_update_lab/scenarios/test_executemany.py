@@ -130,7 +130,7 @@ def sell_both(locks: bool) -> None:
     made.dispose()
 
 
-@pytest.mark.deep_after(1)
+@pytest.mark.deep
 @pytest.mark.parametrize(("locks", "verdict"), [(False, "violated"), (True, "kept")])
 def test_a_flush_of_two_rows(trial: Trial, locks: bool, verdict: str) -> None:
     found = trial([(sell_both, locks), (sell_both, locks)], setup=two_shows)

@@ -116,7 +116,7 @@ def pay_if_stale(me: str, age: str) -> str:
     return "paid"
 
 
-@pytest.mark.deep_after(1)
+@pytest.mark.deep
 @pytest.mark.parametrize(("age", "verdict"), [("30 s", "violated"), ("1 day", "kept")])
 def test_a_pause_may_last_longer_than_a_sign_of_life_counts(trial: Trial, age: str, verdict: str) -> None:
     workers = [(pay_if_stale, "Ann", age), (pay_if_stale, "Bob", age)]

@@ -100,7 +100,7 @@ def test_a_sum_that_misses_what_was_committed_meanwhile(trial: Trial, refresh: s
     assert "it has looked, and has not locked a row yet" in told
 
 
-@pytest.mark.deep_after(2)
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize(
     "operation",
     [in_a_transaction, as_psycopg_begins_it, of_a_coroutine, of_a_task],
@@ -152,6 +152,7 @@ def test_known_or_executed_it_comes_to_the_same(
     assert whole.exhausted
 
 
+@pytest.mark.deep
 def test_the_triggers_are_gone_with_the_search(trial: Trial, scenario_urls: tuple[str, str]) -> None:
     trial(both(adds(REFRESH)), setup=opened, invariant=is_the_sum)
     with psycopg.connect(scenario_urls[0]) as connection:

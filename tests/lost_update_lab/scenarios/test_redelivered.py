@@ -157,6 +157,7 @@ def pay_under_the_rows_lock(invoice: int, sql: Any) -> str:
     return "paid already" if paid else "paid"
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("invariant", [None, (once_each, "charged twice")])
 def test_a_task_that_comes_again_while_it_runs(trial: Trial, invariant: Any) -> None:
     """No fault is needed: the queue waited less long than the task takes, or did not hear its acknowledgement."""
@@ -195,6 +196,7 @@ def test_a_delivery_that_fails_beside_one_that_does_the_task(trial: Trial) -> No
     assert trial(of(fails, 1), refusals=[psycopg.errors.UniqueViolation], **how).kept
 
 
+@pytest.mark.deep
 def test_two_tasks_that_are_delivered_twice(trial: Trial) -> None:
     how: dict[str, Any] = {"setup": invoices, "retry": "delivered twice"}
     found = trial(of(pay_under_the_rows_lock, 1, 2), **how)

@@ -92,7 +92,7 @@ def by_a_pool_of_its_own(query: str) -> int:
             return len(sql.execute("SELECT 1").fetchall() + other.execute("SELECT 1").fetchall())
 
 
-@pytest.mark.deep_after(1)
+@pytest.mark.deep
 @pytest.mark.parametrize(("query", "verdict"), [(READ, "violated"), (READ + " FOR UPDATE", "kept")])
 def test_a_pool_of_an_operation(trial: Trial, query: str, verdict: str) -> None:
     result = trial([(by_a_pool_of_its_own, query)] * 2, setup=one_voucher, crashes=1)

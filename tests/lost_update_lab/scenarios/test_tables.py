@@ -79,7 +79,7 @@ def test_it_was_kept_or_said_to_fail(trial: Trial, command: str) -> None:
     assert "make it in the setup" in str(mistake.value)
 
 
-@pytest.mark.deep_after(2)
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "commands",
     [

@@ -348,6 +348,11 @@ def test_pairs_that_the_tests_called_for_other_rows_are_named_and_left_out(proje
     assert "1 more touch the same table, and your tests called them for other rows" in told
     assert "redeem + refund (voucher)" in told
     assert (project / "test_races.py").read_text().count("\ndef test_") == 2
+
+
+@pytest.mark.deep
+def test_all_pairs_are_named_where_that_is_asked_for(project: Path) -> None:
+    (project / "test_shop.py").write_text(APART)
     done = suggested(project, "--all", "--output", "test_all.py")
     assert "3. redeem + refund voucher, other rows:" in " ".join(done.stdout.split())
     assert (project / "test_all.py").read_text().count("\ndef test_") == 3

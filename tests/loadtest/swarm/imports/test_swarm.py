@@ -29,6 +29,7 @@ class Interrupted(Swarm):
         raise KeyboardInterrupt
 
 
+@pytest.mark.deep
 def test_no_later_worker_takes_up_the_import_of_a_trial_that_was_interrupted():
     case = TrialCase(strategy="no-lock", workload=Imports(lines=2000), settings={"think": [0.0, 0.0]})
     book = case.open()
