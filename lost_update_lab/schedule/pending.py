@@ -71,7 +71,7 @@ def blocked(world: World, task: Task, seconds: float | None = None, in_vain: boo
 def block(world: World, task: Task, seconds: float | None = None, in_vain: bool = False) -> None:
     task.is_blocked()
     if in_vain:
-        polls.close(world, task, seconds)
+        polls.close(world, task, seconds, in_server=True)
     else:
         polls.until(world, task, seconds)
     world.waiting_line.append(task)
