@@ -201,7 +201,7 @@ def _opened(job: Job, turns: Turns | None, bounds: Bounds | None, **given: Any) 
     servers += [RedisServer(url, name) for name, url in urls.items()]
     servers += [Files()] if job.one_machine else []
     if job.where == "mariadb":
-        system.mariadb = mariadb_server()
+        system.mariadb = mariadb_server(looks=":" in job.strategy)
         servers.append(system.mariadb)
     gates = [*system.patches, *map(resolve_name, job.gates)]
     try:

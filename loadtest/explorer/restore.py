@@ -71,11 +71,11 @@ def contents_sql(snapshot: PostgresSnapshot) -> str:
     return snapshot.contents_sql({(table, column) for table, column in every if column in _LEFT_OUT})
 
 
-def mariadb_server() -> MariaDBServer:
-    """MariaDB as it is now: the book is open."""
+def mariadb_server(looks: bool) -> MariaDBServer:
+    """MariaDB as it is now: the book is open. `looks`: as there."""
     address = connections["mariadb"].get_connection_params()
     besides = {"ledger_book", "django_migrations"}
-    return MariaDBServer(lambda: pymysql.connect(**address), driver, _LEFT_OUT, besides)
+    return MariaDBServer(lambda: pymysql.connect(**address), driver, _LEFT_OUT, besides, looks)
 
 
 def shown_on_mariadb(server: MariaDBServer) -> dict[str, Any]:

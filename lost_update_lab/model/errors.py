@@ -36,6 +36,9 @@ ENDS_ITS_TRANSACTION = (
 )
 IN_A_TRANSACTION = "send both commands inside of one transaction"
 NOT_DEFERRED = "let the setup make that trigger again as INITIALLY IMMEDIATE: what it finds then is explored"
+LOOKS_BY_ITSELF = (
+    "send the look as a SELECT of its own, in the same transaction: what comes between the two is explored"
+)
 BY_A_LOOK = "poll the rows as well: a notification can be missed"
 IN_THE_SETUP = "make it in the setup, or in a migration, before any worker begins"
 BY_EXECUTE = "send these commands one by one, by execute()"

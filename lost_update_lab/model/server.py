@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from lost_update_lab.model.commands import Op
+from lost_update_lab.model.errors import Broken
 from lost_update_lab.model.memoised_server import MemoisedServer
 from lost_update_lab.model.workers import Task
 
@@ -118,6 +119,10 @@ class Server(Protocol):
 
     def settled(self) -> None:
         """After the last run of a search. Raises Broken if something is left that no restore undoes."""
+
+    def unexplored(self) -> Broken | None:
+        """Why a search that came to its end proves nothing if it has found no loss, and others may commit twice while
+        one command is under way. None: it does."""
 
     def watch(self) -> None:
         """From now on, notice a client that talks to this server past the gates."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from lost_update_lab.model.errors import Broken
 from lost_update_lab.model.workers import Task
 
 
@@ -58,6 +59,9 @@ class Plain:
 
     def jump(self, ahead: int) -> str:
         raise NotImplementedError
+
+    def unexplored(self) -> Broken | None:
+        return None
 
     def hidden(self) -> bytes:
         return b""

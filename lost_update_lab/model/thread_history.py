@@ -6,6 +6,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from lost_update_lab.model.commands import ENDS
 from lost_update_lab.model.digest import digest
 
 #: at most this many rounds make a cycle: a renewal looks several times before it renews
@@ -28,6 +29,11 @@ class ThreadHistory:
     base: bytes = b""
     round: list[bytes] = field(default_factory=list)
     last: tuple[bytes, ...] | None = None
+    #: the two rounds before that one; whether the last one ended with a wait in a server, and the one before it
+    earlier: tuple[tuple[bytes, ...], ...] = ((), ())
+    in_server: tuple[bool, bool] = (False, False)
+    #: its last poll was two rounds: a command that waits in a server, and a wait at home
+    in_two: bool = False
     #: what this round was, apart from the time that a lease has left; all kinds that occurred; since when there was
     #: no new one, in µs, and for how many rounds
     kind: list[bytes] = field(default_factory=list)
@@ -77,7 +83,8 @@ class ThreadHistory:
     @property
     def comes_again(self) -> bool:
         """Is everything in this round, so far, the same as in the one before?"""
-        return bool(self.last) and tuple(self.round) == (self.last or ())[: len(self.round)]
+        before = self.earlier[0] if self.in_two else self.last
+        return bool(before) and tuple(self.round) == (before or ())[: len(self.round)]
 
     def goes_on_as_before(self, command: str) -> bool:
         """Did the round before have this command at this place? Tries have only the names in common."""
@@ -89,16 +96,18 @@ class ThreadHistory:
         self.changes = self.changes + (seen != self.seen) if self.tries else 0
         self.seen = seen
 
-    def close(self, now: int, collapse: bool, forgets: bool = False) -> bool:
-        """End a round. Returns whether it was the same as the one before. With `collapse`, of rounds that come again in
-        the same order, of a single one too, only the later ones count; and, if the thread `forgets`, of all rounds
-        since it last did the same."""
+    def close(self, now: int, collapse: bool, forgets: bool = False, in_server: bool = False) -> bool:
+        """End a round; `in_server`: with a wait there. Returns whether it was the same as the one before; or, if waits
+        in a server and at home come in turn, whether the last two were the same as the two before them. With
+        `collapse`, of rounds that come again in the same order, of a single one too, only the later ones count; and, if
+        the thread `forgets`, of all rounds since it last did the same."""
         done, kind, self.folded = tuple(self.round), digest(*self.kind), False
         self.turns += 1
         if kind not in self.kinds:
             self.kinds = self.kinds | {kind}
             self.begin_watch(now)
-        same = bool(done) and done == self.last
+        self.in_two = self._comes_in_two(done, in_server)
+        same = bool(done) and (done == self.last or self.in_two)
         if forgets and not (same and collapse):
             self._forget(kind)
         self.rounds.append(Round(digest(*done), self.base, self.round_from, kind))
@@ -107,10 +116,24 @@ class ThreadHistory:
         self.tries = self.tries + 1 if self.tries_again and not same else 0
         self.sent, self.last_sent = [], self.sent
         self.round_from = len(self.looks)
-        self.last = done
+        self.earlier, self.last = (self.last or (), self.earlier[0]), done
+        self.in_server = in_server, self.in_server[0]
         self.round.clear()
         self.kind.clear()
         return same
+
+    def _comes_in_two(self, done: tuple[bytes, ...], in_server: bool) -> bool:
+        """Did it only send a command that waits in a server, and wait at home, twice? What it looks at besides would be
+        seen before what it waits for there, or after it."""
+        one_in_each = self.in_server == (not in_server, in_server)
+        sent = [text for text in (*self.last_sent, *self.sent) if text != "BEGIN" and text not in ENDS]
+        return one_in_each and bool(done) and len(sent) <= 1 and (done, self.last) == self.earlier
+
+    @property
+    def poll(self) -> tuple[bytes, ...]:
+        """What it did in its last poll, in whichever of two waits it is now."""
+        last = self.last or ()
+        return sum(sorted((last, self.earlier[0])), ()) if self.in_two else last
 
     def begin_watch(self, now: int) -> None:
         self.steady_since, self.turns = now, 0

@@ -222,6 +222,8 @@ class WorkerProcess:
     halted: bool = False
     #: it has sent a command that is more than a read
     changed: bool = False
+    #: how many transactions it has committed that may have changed something
+    commits: int = 0
     #: a fault of its own struck it
     struck: bool = False
     #: when it ended, no other live worker was inside

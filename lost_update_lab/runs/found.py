@@ -113,6 +113,8 @@ class SearchResult:
     overlapping: int = 0
     #: schedules that were left at a deadlock (Bounds.deadlocks)
     left_in_deadlock: int = 0
+    #: the most transactions that one worker's others have committed in a schedule
+    others_committed: int = 0
     #: in one of them several workers have sent a command
     several: bool = False
     #: server → how its clock, by which something was decided, was made virtual
@@ -123,6 +125,8 @@ class SearchResult:
         self.schedules += 1
         self.steps += len(world.steps)
         self.applicable |= world.applicable
+        commits = [worker.commits + worker.crashed for worker in world.workers]  # what it sent may go through
+        self.others_committed = max(self.others_committed, sum(commits) - min(commits))
 
     def judged(self, found: Found, world: World, final: bytes) -> None:
         """A schedule came to its end. `final`: what everyone could see then."""

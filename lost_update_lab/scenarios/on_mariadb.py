@@ -92,7 +92,7 @@ def constraints(
 def server(servers: Servers, of: Any, left_out: Names, level: str = "") -> ObservedMariaDB:
     """The engine's access to it. `level`: of transactions that do not ask for one. Raises Mistake."""
     try:
-        found = ObservedMariaDB(lambda: connect(servers.database), driver, left_out)
+        found = ObservedMariaDB(lambda: connect(servers.database), driver, left_out, looks=True)
     except CannotBeRestored as error:
         raise Mistake(str(error)) from None
     found.level = level_of(level).name.replace("_", " ") if level else ""

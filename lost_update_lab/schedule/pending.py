@@ -8,6 +8,7 @@ thread stands still, and goes on when it is the thread's turn.
 from __future__ import annotations
 
 from collections.abc import Hashable
+from dataclasses import replace
 from typing import NamedTuple
 
 from lost_update_lab.model.commands import Op
@@ -17,6 +18,7 @@ from lost_update_lab.schedule.world import World
 
 #: of a command that is a transaction by itself: whose BEGIN and COMMIT are shown, and that it had to wait
 BY_ITSELF, WAITED = "by itself", ", sent earlier: it waited"
+LOOKED = "it has looked, and has not locked a row yet"
 
 
 class Seen(NamedTuple):
@@ -69,7 +71,7 @@ def blocked(world: World, task: Task, seconds: float | None = None, in_vain: boo
 def block(world: World, task: Task, seconds: float | None = None, in_vain: bool = False) -> None:
     task.is_blocked()
     if in_vain:
-        polls.close(world, task, seconds)
+        polls.close(world, task, seconds, in_server=True)
     else:
         polls.until(world, task, seconds)
     world.waiting_line.append(task)
@@ -105,6 +107,13 @@ def give_up(world: World, task: Task) -> None:
     if task.state is not State.READY:
         task.acts_from(world.now)
     world.progress()
+
+
+def between(world: World, task: Task, op: Op) -> None:
+    """The server has begun with `op`: it has looked at rows, and has locked none. Others may come now."""
+    world.record(task.worker.name, task.name, "step", op.text, LOOKED)
+    lost = task.loses_reply  # its reply: nothing more is sent that could have another one
+    stand(world, task, replace(op, identity=op.identity + b" looked", silent=lost))
 
 
 def end(world: World, task: Task) -> None:

@@ -19,21 +19,24 @@ def until(world: World, task: Task, seconds: float | None) -> None:
     task.period = micros or 0
 
 
-def close(world: World, task: Task, seconds: float | None) -> None:
-    """It is about to wait this long, so its round is over. Was the round in vain?"""
+def close(world: World, task: Task, seconds: float | None, in_server: bool = False) -> None:
+    """It is about to wait this long, so its round is over. Was the round in vain? `in_server`: it waits there."""
     until(world, task, seconds)
     retries.close(task)
     if task.leases is None and world.full:  # not a step: it asked no server
         task.seen = world.polled()
     ends, before, task.leases = world.leases(), task.leases or {}, None
-    task.by_clock, task.timed = task.timed, False
-    task.renews = any(ends.get(key, end) > end for key, end in before.items())
+    by_clock, renews = task.timed, any(ends.get(key, end) > end for key, end in before.items())
+    task.timed = False
     beyond = world.full and not virtual_clock.held_back(world, task.worker)  # no other worker is due
     watched = virtual_clock.watched_well(world, task)
     collapse = beyond or watched
     if task.history.tries_again:
         task.history.tries_once_more(world.shared())
-    same = task.history.close(world.now, collapse, virtual_clock.known_by_its_turn(world, task))
+    forgets = virtual_clock.known_by_its_turn(world, task)
+    same = task.history.close(world.now, collapse, forgets, in_server)
+    both = task.history.in_two  # what the other round of the poll did counts, too
+    task.by_clock, task.renews = by_clock or (both and task.by_clock), renews or (both and task.renews)
     again = same or task.history.folded
     if world.recording:
         world.recording.rests(task, again and collapse and not watched)

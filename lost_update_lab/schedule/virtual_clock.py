@@ -114,13 +114,16 @@ def wakes_at(world: World, task: Task) -> int:
 
 
 def dozes(world: World, task: Task) -> bool:
-    in_vain = task.vain_since is not None and task.period > 0 and task.state in (State.WAIT, State.BLOCKED)
+    """One whose poll is a wait in a server and one at home does so at home: there, it meets what is new just before it
+    looks."""
+    waits = (State.WAIT,) if task.history.in_two else (State.WAIT, State.BLOCKED)
+    in_vain = task.vain_since is not None and task.period > 0 and task.state in waits
     awake = task.renews or task.by_clock or task.worker.order  # what it polls may be in its memory
     return in_vain and not awake and not held_back(world, task.worker)
 
 
 def kind_of_poll(task: Task) -> bytes:
-    return digest(task.worker.name.encode(), *(task.history.last or ()))
+    return digest(task.worker.name.encode(), *task.history.poll)
 
 
 def watched_well(world: World, task: Task) -> bool:

@@ -66,7 +66,11 @@ def _quietest(run: World, transitions: Sequence[Transition]) -> int:
 def _through_all_pauses(run: World) -> int:
     """Each pause of a schedule may last as long as one alone, and its waiters poll on all that time."""
     bounds, more = run.bounds, max(run.bounds.faults - 1, 0)
-    polls = [task.period for task in run.tasks if task.vain_since is not None]
+    polls = [
+        2 * run.longest if task.history.in_two else task.period
+        for task in run.tasks
+        if task.vain_since is not None
+    ]
     first = 2 * max(polls, default=0)  # the time until one is seen to be in vain
     return first + bounds.patience + more * (bounds.patience + run.longest + SECOND + 2 * bounds.slack)
 

@@ -19,7 +19,7 @@ from lost_update_lab.model.errors import (
     NotTheSame,
     Unknown,
 )
-from lost_update_lab.model.system import told_of
+from lost_update_lab.model.system import UNBROKEN, told_of
 from lost_update_lab.runs import garbage
 from lost_update_lab.runs.found import Found, SearchResult
 from lost_update_lab.runs.in_memory_run import InMemoryRun
@@ -120,10 +120,24 @@ class Search(Choosing):
             result.gone_around = result.cause = "; ".join(gone_around)
             result.remedy = GATE_IT
             result.decided.clear()
+        else:
+            self._unexplored()
         result.virtual_clocks = {
             server.name: server.virtual_by for server in self.harness.servers.values() if server.timed
         }
         return result
+
+    def _unexplored(self) -> None:
+        """A loss that was found is one, whatever was not explored. And one transaction of others that comes between a
+        look and a lock does the same as one behind both of them, or one in whose middle the command waits."""
+        result = self.result
+        if result.others_committed <= 1:
+            return
+        found = [why for server in self.harness.servers.values() if (why := server.unexplored())]
+        if found and not result.cause and result.under(None) == UNBROKEN:
+            result.exhausted = result.settled = False
+            result.cause, result.remedy = str(found[0]), found[0].remedy
+            result.decided.clear()
 
     def _single_deviations(self, until: float) -> None:
         """What a short look can still find when there is no time for everything."""

@@ -49,7 +49,7 @@ WHERE table_schema = DATABASE() ORDER BY table_name, ordinal_position
 """
 _TRIGGERS = """
 SELECT trigger_name FROM information_schema.triggers
-WHERE event_object_schema = DATABASE() AND event_manipulation = 'INSERT'
+WHERE event_object_schema = DATABASE() AND event_manipulation = 'INSERT' AND trigger_name NOT LIKE 'explorer\\_%'
 """
 _WORD = re.compile(r"\w+")
 

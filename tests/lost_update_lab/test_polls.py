@@ -46,6 +46,28 @@ def test_rounds_that_come_again_in_their_order_count_once() -> None:
     assert further.looks == [0, 4, 5, 6, 7]
 
 
+def rounds(*polls: tuple[tuple[str, ...], tuple[str, ...]]) -> list[tuple[bool, bool]]:
+    """Of each round whether it was in vain, and whether it took two rounds to be a poll. Those of a poll: what was sent
+    when it began to wait in the server, and when it began to wait at home."""
+    made, found = ThreadHistory(), []
+    for there, here in polls:
+        for sent, in_server in ((there, True), (here, False)):
+            made.add(*(text.encode() for text in sent), b"server" if in_server else b"home")
+            made.sent += sent
+            found.append((made.close(0, collapse=True, in_server=in_server), made.in_two))
+    return found
+
+
+def test_a_wait_in_a_server_and_one_at_home_are_one_poll() -> None:
+    """Unless something else is looked at between them, which then is seen first, or last."""
+    no, yes = (False, False), (True, True)
+    assert rounds(*[((), ("GET_LOCK",))] * 3) == [no, no, no, yes, yes, yes]
+    assert rounds(*[(("BEGIN",), ("SELECT … FOR UPDATE", "ROLLBACK"))] * 2) == [no, no, no, yes]
+    assert rounds(*[((), ("GET_LOCK", "SELECT"))] * 3) == [no] * 6
+    assert rounds(*[(("SELECT",), ("GET_LOCK",))] * 3) == [no] * 6
+    assert rounds(((), ("GET_LOCK",)), ((), ("GET_LOCK",)), ((), ("another",))) == [no, no, no, yes, yes, no]
+
+
 def many_tries(own: bank.Bank) -> Any:
     """Enough for a waiter that comes early, and for no other: it goes in while the holder sleeps."""
     return bank.tries(10, 0.03)(own)

@@ -60,6 +60,7 @@ REASONS = {
     "a procedure commits inside, and": "ONE_BY_ONE",
     "each command of a procedure commits by itself there": "ONE_BY_ONE",
     "the explorer has sent a COMMIT since": "IN_A_TRANSACTION",
+    "in one command, MariaDB looks at rows and locks others later": "LOOKS_BY_ITSELF",
     "the explorer sees locks of rows and of names": "BY_ROWS",
     "it waits for a lock inside of this process": "",
     "workers stand for machines of their own, and a file is on one machine": "",

@@ -39,6 +39,8 @@ TO_OTHERS = "give it the address: database='mysql://…' (an embedded one: datab
 NO_GATE = "no gate for this command of PyMySQL (number {})"
 #: isolation levels under which a plain SELECT meets what others have not committed
 MEETS = ("SERIALIZABLE", "READ-UNCOMMITTED")
+#: … and under which an inner SELECT locks nothing
+WEAK = ("READ-COMMITTED", "READ-UNCOMMITTED")
 #: the server's own words when a command has taken longer than max_statement_time
 TAKES_TOO_LONG = (
     "SIGNAL SQLSTATE '70100' SET MYSQL_ERRNO = 1969, "
@@ -114,7 +116,8 @@ def _begins_to_meet(server: MariaDBServer, text: str, inside: bool) -> bool:
     op = describe(text, inside)
     if op.local or text in ENDS:
         return False
-    return server.compound.begins(text, not op.reads, numbers=not inside and server.draws(op))
+    meets, numbers = server.answers.meets, not inside and server.draws(op)
+    return server.compound.begins(text, not op.reads, strict=meets, numbers=numbers)
 
 
 def _alone(place: Here, connection: Any, name: str, text: str) -> Standing:
@@ -183,6 +186,7 @@ def _known(run: Run, task: Task, connection: Any) -> None:
         session.begins_at(driver, connection, server.level)
     server.answers.strict |= session.isolated != "READ-COMMITTED"
     server.answers.meets |= session.isolated in MEETS
+    server.answers.weak |= session.isolated in WEAK
     sessions, used = (
         task.worker.sessions.setdefault(MARIADB, {}),
         task.uses.setdefault(MARIADB, []),

@@ -32,6 +32,7 @@ from lost_update_lab.schedule import pending, refusals
 from lost_update_lab.schedule.world import World
 from lost_update_lab.servers.mariadb import clock_words
 from lost_update_lab.servers.mariadb.memoised import (
+    LOOKS,
     MARIADB_GOES_ON,
     MariadbAnswer,
     MemoisedMariaDB,
@@ -92,6 +93,7 @@ class MariadbCommand:
         assert isinstance(server, MemoisedMariaDB)
         before = server.session(who)
         if before.waits:
+            task.loses_reply |= bool(task.op and task.op.silent)
             task.history.meets(who, server.contents())
         else:
             _meets(task, server, who, before, op)
@@ -100,6 +102,9 @@ class MariadbCommand:
         answer = server.answer(who, op)
         if isinstance(answer, Wait):
             task.history.meets(who, server.contents())
+            if answer == LOOKS:
+                pending.between(world, task, op)
+                return
             task.sent(who, too_late)
             pending.block(world, task, answer.seconds, answer.in_vain)
             return
@@ -107,6 +112,7 @@ class MariadbCommand:
             server.holds_now(who, answer.status.holds)
         if not (answer.status.inside or answer.status.holds):
             task.history.is_out(who)
+        task.worker.commits += answer.touched
         _tell(world, task, op, answer.reply, answer.shown)
         if task.loses_reply and not answer.failed:
             server.end_sessions([who])
@@ -126,10 +132,13 @@ def execute(world: World, task: Task, connection: Any, command: MariadbCommand) 
         server.holds_now(connection, digest(session.holds, op.identity))
     server.tell_time(connection)
     server.asks(connection, op, status)
+    if not (op.reads or op.local or status.cut):
+        server.begins(connection, op.text)
     try:
         yield from _sent(world, task, connection, command)
         found = driver.heard(connection, command.method)
     except pymysql.MySQLError as raised:
+        server.looks.let_go(driver.number(connection))
         error = _as_it_would_be(session.late, raised)
         session.busy, session.late = False, ""
         driver.look(connection)
@@ -137,6 +146,7 @@ def execute(world: World, task: Task, connection: Any, command: MariadbCommand) 
         _after(task, server, connection, op, told.encode(), told, failed=True)
         _tell(world, task, op, told.encode(), told)
         raise error from None
+    server.looks.let_go(driver.number(connection))
     session.busy, session.late = False, ""
     answer = driver.answer(connection)
     if not driver.commits_by_itself(connection):
@@ -171,8 +181,12 @@ def _answered(world: World, task: Task, connection: Any, op: Op) -> Standing:
     or holds a lock, nothing could block it."""
     server, session = server_of(world), session_of(connection)
     others = [s for w in world.workers for s in w.sessions.get(MARIADB, ()) if s is not connection]
-    patience = NEWS_WITHIN_MS if server.holds(others) else None
+    number = driver.number(connection)
+    patience = NEWS_WITHIN_MS if server.looks.holds(number) or server.holds(others) else None
     while not driver.has_answered(connection, patience):
+        if not session.late and server.looks.waits(number):
+            yield from _looks(world, task, connection, op)
+            continue
         kind = "" if session.late else server.waits_for(connection, op)
         if not kind:
             patience = min(2 * (patience or NEWS_WITHIN_MS), 100)  # a busy machine: it will come
@@ -181,6 +195,7 @@ def _answered(world: World, task: Task, connection: Any, op: Op) -> Standing:
             raise Broken(
                 f"{NO_MARIADB_CLOCK} (SYSDATE() after a wait, in {shortened(op.text, 80)})", BY_ANOTHER_CLOCK
             )
+        server.looks.let_go(number)  # it would stop there only later, and then nobody frees it
         wait = session.patience.wait(kind, op.text, session.usual)
         server.waits(connection, op, wait)
         task.sent(connection, too_late)
@@ -195,6 +210,20 @@ def _answered(world: World, task: Task, connection: Any, op: Op) -> Standing:
             MARIADB_GOES_ON,
         )
         patience = NEWS_WITHIN_MS
+
+
+def _looks(world: World, task: Task, connection: Any, op: Op) -> Standing:
+    """What others do until it locks its first row, it does not see."""
+    server, session = server_of(world), session_of(connection)
+    server.looked(connection)
+    task.history.meets(session.who, server.contents())
+    pending.between(world, task, op)
+    yield
+    task.loses_reply |= bool(task.op and task.op.silent)
+    task.history.meets(session.who, server.contents())
+    status = session.status(driver, connection)._replace(waits=LOOKS)
+    server.asks(connection, op, status, MARIADB_GOES_ON)
+    server.looks.let_go(driver.number(connection))
 
 
 def too_late(world: World, task: Task) -> None:
@@ -253,6 +282,7 @@ def _after(
     if not status.inside and not status.holds:
         task.history.is_out(session.who)
     if touched:
+        task.worker.commits += 1
         server.touched()
     server.learn(connection, op, MariadbAnswer(reply, told, failed, server.held, touched, status))
 

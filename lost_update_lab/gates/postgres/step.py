@@ -5,7 +5,7 @@ from __future__ import annotations
 import select
 from collections.abc import Callable, Generator, Hashable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -41,7 +41,6 @@ from lost_update_lab.servers.postgres.memoised import Looked, MemoisedPostgres
 from lost_update_lab.servers.postgres.server import POSTGRES, PostgresServer
 from lost_update_lab.servers.postgres.transactions import lasts
 
-LOOKED = "it has looked, and has not locked a row yet"
 GIVEN_UP = "canceling statement due to user request"
 
 
@@ -100,7 +99,7 @@ class PostgresCommand:
         answer = server.answer(who, op, self.begins, self.tells)
         if isinstance(answer, Looked):
             task.history.meets(who, server.contents())
-            _stands_between(world, task, op)
+            pending.between(world, task, op)
             return
         if answer is None:
             task.history.meets(who, server.contents())
@@ -113,6 +112,7 @@ class PostgresCommand:
             return
         if answer.session.cut or answer.session.status == TransactionStatus.IDLE:
             task.history.is_out(who)
+        task.worker.commits += answer.touched
         _tell(world, task, op, answer.reply, answer.shown, answer.error)
         if task.loses_reply and not answer.error:
             server.end_sessions([who])
@@ -302,6 +302,7 @@ def _after(task: Task, server: PostgresServer, connection: Any, op: Op) -> bool:
     server.note(connection, writes=not op.reads, calls=calls(op))
     touched = not op.reads and connection.pgconn.transaction_status == TransactionStatus.IDLE
     if touched:
+        task.worker.commits += 1
         server.touched(connection)
     return touched
 
@@ -358,7 +359,7 @@ def _looks(world: World, task: Task, server: PostgresServer, connection: Any, op
     """Its snapshot is taken. What others do until it locks its first row, it does not see."""
     noting.looks(world, connection, op)
     task.history.meets(connection.explorer_who, server.contents())
-    _stands_between(world, task, op)
+    pending.between(world, task, op)
     yield
     task.loses_reply |= bool(task.op and task.op.silent)
     task.history.meets(connection.explorer_who, server.contents())
@@ -367,12 +368,6 @@ def _looks(world: World, task: Task, server: PostgresServer, connection: Any, op
         server.stop(task)
     else:
         server.looks.let_go(connection)
-
-
-def _stands_between(world: World, task: Task, op: Op) -> None:
-    world.record(task.worker.name, task.name, "step", op.text, LOOKED)
-    lost = task.loses_reply  # its reply: nothing more is sent that could have another one
-    pending.stand(world, task, replace(op, identity=op.identity + b" looked", silent=lost))
 
 
 def _too_late(world: World, task: Task, server: PostgresServer, limit: str) -> None:

@@ -30,6 +30,10 @@ class Wait(NamedTuple):
     in_vain: bool
 
 
+#: its command has looked at rows, and has locked none (looks.py)
+LOOKS = Wait("looks", None, "", in_vain=False)
+
+
 class Status(NamedTuple):
     """Of a session. `commits`: each of its commands does so by itself. `holds`: how it came to hold what outlasts its
     transactions. `cut`: its client finds the connection closed. `waits`: for what, if it does; `late`: what ends it.
@@ -82,12 +86,13 @@ class MariadbAnswer(NamedTuple):
 
 class MariadbAnswers:
     """What the server has answered; a Wait: for another session. `free`: the waiting sessions whose commands are
-    answered. `strict`: a session has another isolation than READ COMMITTED. `meets`: one sees what is not committed."""
+    answered. `strict`: a session has another isolation than READ COMMITTED. `meets`: one sees what is not committed.
+    `weak`: one has READ COMMITTED, or less."""
 
     def __init__(self) -> None:
         self.known: dict[bytes, MariadbAnswer | Wait] = {}
         self.free: dict[bytes, tuple[Who, ...]] = {}
-        self.strict = self.meets = False
+        self.strict = self.meets = self.weak = False
 
 
 class KeptOfSchedule:
@@ -209,6 +214,9 @@ class MemoisedMariaDB(KeptOfSchedule, MemoisedServer):
             raise Unanswered
         if isinstance(answer, Wait):
             self.sessions[who] = before._replace(waits=answer)
+            if answer == LOOKS:
+                self.way.looks(found, who, timed)
+                return answer
             self.way.waits(found, who, timed, self.draws(op))
             return answer
         self.sessions[who] = status = answer.status
@@ -275,3 +283,4 @@ def look_at_isolation(answers: MariadbAnswers, op: Op) -> None:
     if "ISOLATION" in text or "SNAPSHOT" in text:
         answers.strict |= "READ COMMITTED" not in text and "READ-COMMITTED" not in text
         answers.meets |= "SERIALIZABLE" in text or "UNCOMMITTED" in text
+        answers.weak |= "COMMITTED" in text

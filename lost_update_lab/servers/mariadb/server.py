@@ -15,7 +15,9 @@ from lost_update_lab.model.workers import Task
 from lost_update_lab.servers.compound import Compound
 from lost_update_lab.servers.mariadb import clock_words, deadlines, locks
 from lost_update_lab.servers.mariadb.bypass import MariadbBypassDetector, made
+from lost_update_lab.servers.mariadb.looks import MariadbLooks
 from lost_update_lab.servers.mariadb.memoised import (
+    LOOKS,
     HeldInTables,
     KeptOfSchedule,
     MariadbAnswer,
@@ -46,7 +48,7 @@ _SYSDATE = ("SET SESSION timestamp = 1", "SELECT SYSDATE() = NOW()", "SET SESSIO
 class MariaDBServer(KeptOfSchedule, Plain):
     """`connect`: makes a connection of the explorer's own to the database. `driver`: how to talk past the gates.
     `left_out`: columns that make no state, such as times of day: their names, or those of table and column. `besides`:
-    tables that no schedule writes."""
+    tables that no schedule writes. `looks`: others may come between a command's look and its first lock."""
 
     name = MARIADB
     lags = learns = False
@@ -60,6 +62,7 @@ class MariaDBServer(KeptOfSchedule, Plain):
         driver: Driver,
         left_out: Collection[str | tuple[str, str]] = (),
         besides: Collection[str] = (),
+        looks: bool = False,
     ) -> None:
         self._new_connection, self.driver, self._left_out = connect, driver, frozenset(left_out)
         self.admin, self._holder = self._mine(), self._mine()
@@ -68,7 +71,8 @@ class MariaDBServer(KeptOfSchedule, Plain):
         self._hidden, self._zone = HiddenOnMariadb(self.ask), int(self.ask(_ZONE)[0][0])
         self._sysdate_is_now = bool([self.ask(each) for each in _SYSDATE][1][0][0])
         #: commands that read and write
-        self.compound = Compound(lambda: (str(name) for (name,) in self.ask(CALLED_IN_MARIADB)))
+        self.compound = Compound(lambda: (str(name) for (name,) in self.ask(CALLED_IN_MARIADB)), looks)
+        self.looks = MariadbLooks(self.ask, self.snapshot.tables, watched=looks)
         self._seen: dict[int, HeldInTables] = {}
         self.version = 0
         self._ask = self.changed = True
@@ -110,6 +114,7 @@ class MariaDBServer(KeptOfSchedule, Plain):
         self.version, self._ask, self.changed = 0, True, False
         self._waiting, self._free = {}, set()
         self.begin_kept(self.timed)
+        self.looks.make(wanted=self.compound.any_looks)
         self._look()
 
     def restore(self) -> None:
@@ -234,6 +239,19 @@ class MariaDBServer(KeptOfSchedule, Plain):
         if self.learns and session.asked:
             self.answers.known[session.asked] = wait
 
+    def begins(self, connection: Any, text: str) -> None:
+        """This command is about to be sent."""
+        self.looks.note(text, locks_what_it_sees=not self.answers.weak)
+        if self.compound.looks_first(text):
+            self.looks.hold(self.driver.number(connection), text)
+
+    def looked(self, connection: Any) -> None:
+        """Its command has looked at rows, and has locked none."""
+        session = session_of(connection)
+        self.way.looks(session.found, session.who, session.timed)
+        if self.learns and session.asked:
+            self.answers.known[session.asked] = LOOKS
+
     def too_late(self, connection: Any) -> None:
         """The time that its command may wait is over."""
         session_of(connection).late = self._waiting[connection][1].limit
@@ -269,11 +287,13 @@ class MariaDBServer(KeptOfSchedule, Plain):
         the interruption would come too late, and strike the next command."""
         number, text = self.driver.number(connection), session_of(connection).asks
         while not self.driver.has_answered(connection, 0):
-            if locks.waits_for(self.ask, number, text) or self.ask(locks.TABLES.format(number)):
+            looks = self.looks.waits(number)
+            if looks or locks.waits_for(self.ask, number, text) or self.ask(locks.TABLES.format(number)):
                 self.ask(f"KILL QUERY {number}")
                 while not self.driver.has_answered(connection, 1000):
                     pass  # for a moment it still looks as if it waited
             self.driver.has_answered(connection, NEWS_WITHIN_MS)
+        self.looks.let_go(number)
         self._ask = True
 
     # -- sessions -----------------------------------------------------------------------------------------------
@@ -291,6 +311,9 @@ class MariaDBServer(KeptOfSchedule, Plain):
             f"SELECT {', '.join(f'IS_USED_LOCK({name})' for name in sorted(session.names)) or 0}"
         )
         session.keeps = number in owners[0]
+
+    def unexplored(self) -> Broken | None:
+        return self.looks.unexplored()
 
     def end_sessions(self, sessions: Sequence[Any], cut: bool = False) -> None:
         """Do to each session what its end would do: roll back, drop its locks."""
@@ -342,6 +365,7 @@ class MariaDBServer(KeptOfSchedule, Plain):
 
     def close(self) -> None:
         self.restore()
+        self.looks.drop()
         self.snapshot.drop()
         for connection in (self.admin, self._holder):
             self.driver.close(connection)

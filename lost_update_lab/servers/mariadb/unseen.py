@@ -14,13 +14,14 @@ SOURCES = """
 SELECT table_name, view_definition FROM information_schema.views WHERE table_schema = DATABASE()
 UNION ALL SELECT routine_name, routine_definition FROM information_schema.routines WHERE routine_schema = DATABASE()
 UNION ALL SELECT event_object_table, action_statement FROM information_schema.triggers
-WHERE event_object_schema = DATABASE()
+WHERE event_object_schema = DATABASE() AND trigger_name NOT LIKE 'explorer\\_%'
 """
 #: functions and views, and tables with triggers
 CALLED_IN_MARIADB = """
 SELECT routine_name FROM information_schema.routines WHERE routine_schema = DATABASE() AND routine_type = 'FUNCTION'
 UNION ALL SELECT table_name FROM information_schema.views WHERE table_schema = DATABASE()
-UNION ALL SELECT event_object_table FROM information_schema.triggers WHERE event_object_schema = DATABASE()
+UNION ALL SELECT event_object_table FROM information_schema.triggers
+WHERE event_object_schema = DATABASE() AND trigger_name NOT LIKE 'explorer\\_%'
 """
 _WORD = re.compile(r"\w+")
 

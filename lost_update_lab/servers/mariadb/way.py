@@ -79,6 +79,11 @@ class MariadbWay(way.Way):
         self.line += (who,)
         self._moved(found, who, digest(b"waits", op.identity), before)
 
+    def looks(self, found: bytes, who: Who, op: Op) -> None:
+        """Its command has looked, and has locked nothing yet."""
+        before = digest(self.inside.get(who, b""), self._met(found, who), op.identity, b"looks")
+        self._moved(found, who, digest(b"looks", op.identity), before)
+
     def late(self, found: bytes, who: Who) -> None:
         """The time that its command may wait is over."""
         self._moved(found, who, b"late", digest(self.inside.get(who, b""), b"late"))

@@ -37,6 +37,29 @@ def test_a_name_that_is_given_back_is_news(explore: Explore, every: float) -> No
     assert (result.cause, result.exhausted, result.worst) == ("", True, UNBROKEN)
 
 
+def waits_there_and_here(tries: int) -> Callable[[Bank, int], str]:
+    """It waits in the server for 2 s, and then at home, and goes in without the lock after so many `tries`."""
+
+    def deposit(bank: Bank, amount: int) -> str:
+        for _ in range(tries):
+            if bank.ask("SELECT GET_LOCK('account 1', 2)")[0][0]:
+                break
+            time.sleep(0.5)
+        no_lock(bank, amount)
+        bank.ask("SELECT RELEASE_LOCK('account 1')")
+        return "ok"
+
+    return deposit
+
+
+@pytest.mark.parametrize(("tries", "word"), [(1_000_000, UNBROKEN), (10, "lost")])
+def test_a_wait_in_the_server_and_one_at_home_are_one_poll(explore: Explore, tries: int, word: str) -> None:
+    """They were two rounds, never the same as the one before: a search of 50,000 decisions that had no end. One that
+    counts its tries does not poll."""
+    result, _ = explore(waits_there_and_here(tries), faults=1, kinds=frozenset({Fault.PAUSE, Fault.CRASH}))
+    assert (result.cause, result.exhausted, result.worst) == ("", True, word)
+
+
 def keeps(bank: Bank, amount: int) -> str:
     """The first one never gives it back, and lives on."""
     if amount == 10:

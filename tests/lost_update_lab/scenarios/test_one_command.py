@@ -10,9 +10,9 @@ import psycopg
 import pytest
 
 from lost_update_lab import Result, worker
-from lost_update_lab.gates.postgres.step import LOOKED
 from lost_update_lab.model.errors import ONE_BY_ONE
 from lost_update_lab.scenarios.result import KEPT
+from lost_update_lab.schedule.pending import LOOKED
 from lost_update_lab.servers.compound import Compound
 from lost_update_lab.servers.postgres.looks import Looks
 from lost_update_lab.under_test.operations import VIOLATED
