@@ -4,7 +4,8 @@
     deep             a long search, measurement or tour, of which `make test` has a smaller one. Sessions side by side
     deep_after(n)    the same, for all but the first n parameters of the test
 
-`make test-deep SHORT=1` is for CI: of each file the first test of either kind. It names the rest.
+`make test-deep SHORT=1` is for CI: of each file the first test of either kind, and none that is marked
+`deep(short=False)`: those take more than about ten CPU-seconds. It names the rest.
 Loaded by `-p tests.deep` (pyproject.toml). Without `-m` pytest runs all tests (docs/decisions/0016).
 """
 
@@ -48,10 +49,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     left: list[pytest.Item] = []
     for item in items:
         for mark in (DEEP, COMMANDS):
-            if item.get_closest_marker(mark):
+            if marked := item.get_closest_marker(mark):
                 place = (mark, item.nodeid.partition("::")[0])
-                (left if place in seen else kept).append(item)
-                seen.add(place)
+                if place in seen or not marked.kwargs.get("short", True):
+                    left.append(item)
+                else:
+                    kept.append(item)
+                    seen.add(place)
                 break
         else:
             kept.append(item)

@@ -21,6 +21,9 @@ import pytest
 @pytest.mark.parametrize("end", ["interrupted", "killed"])
 def test_the_demo(end): pass
 
+@pytest.mark.deep(short=False)
+def test_the_longest_of_all(): pass
+
 @pytest.mark.parametrize("bound", [1, pytest.param(2, marks=pytest.mark.deep),
                                    pytest.param(3, marks=pytest.mark.deep)])
 def test_a_search(bound): pass
@@ -33,7 +36,13 @@ def test_that_is_quick(): pass
 """
 QUICK = {"test_a_search[1]", "test_a_verdict[kept]", "test_that_is_quick"}
 COMMANDS = {"test_the_demo[interrupted]", "test_the_demo[killed]"}
-SEARCHES = {"test_a_search[2]", "test_a_search[3]", "test_a_verdict[stalled]", "test_a_verdict[lost]"}
+SEARCHES = {
+    "test_the_longest_of_all",
+    "test_a_search[2]",
+    "test_a_search[3]",
+    "test_a_verdict[stalled]",
+    "test_a_verdict[lost]",
+}
 
 
 def session(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
@@ -66,8 +75,8 @@ def test_the_last_lines_name_what_was_left_out_and_who_runs_it(workers: str, tmp
     assert passed(done) == QUICK
     assert not_run(done) == COMMANDS | SEARCHES
     *_, told, result = done.stdout.splitlines()
-    assert told == "6 long tests not run here: make test-deep"
-    assert "3 passed, 6 deselected" in result
+    assert told == "7 long tests not run here: make test-deep"
+    assert "3 passed, 7 deselected" in result
 
 
 @pytest.mark.parametrize(("kind", "those"), [(COMMAND, COMMANDS), (DEEP, SEARCHES)])

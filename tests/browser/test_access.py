@@ -93,13 +93,13 @@ def problems_of(page: Page, addresses: dict[str, str], *screens: tuple[int, str]
     return found
 
 
-@pytest.mark.deep
+@pytest.mark.deep(short=False)
 def test_awkward_rows_are_accessible(page: Page, pages: dict[str, str]) -> None:
     addresses = {name: f"/admin/{path}" for name, path in pages.items()}
     assert not problems_of(page, addresses, PHONE, DARK_WIDE)
 
 
-@pytest.mark.deep
+@pytest.mark.deep(short=False)
 @pytest.mark.parametrize(
     "screens",
     [

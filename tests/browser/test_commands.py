@@ -48,7 +48,7 @@ def test_strategies_are_chosen_by_keyboard_by_filter_and_by_kind(page: Page) -> 
     expect(page.get_by_text("No strategy has this in its name")).to_be_visible()
 
 
-@pytest.mark.deep
+@pytest.mark.deep(short=False)
 @pytest.mark.usefixtures("worker")
 def test_an_exploration_is_started_and_its_words_are_read(page: Page) -> None:
     page.goto("/admin/")

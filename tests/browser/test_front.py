@@ -33,7 +33,7 @@ def visitor(lab: tuple[str, str], chromium: Browser) -> Iterator[Page]:
         yield tab
 
 
-@pytest.mark.deep
+@pytest.mark.deep(short=False)
 def test_the_page_is_accessible(visitor: Page) -> None:
     found = []
     for address in ADDRESSES:

@@ -65,7 +65,7 @@ def told(result: SearchResult) -> tuple[Any, ...]:
     ("lock", "merges"),
     [
         # `merges`: could that be gone on with to the end?
-        pytest.param(token, True, marks=LONG),
+        pytest.param(token, True, marks=pytest.mark.deep(short=False)),
         (bank.three_tries(0.3), True),  # a memory of three: it was not watched for long
         (by_chance, True),
         pytest.param(by_the_time, False, marks=LONG),

@@ -57,7 +57,7 @@ def test_a_comparison_with_a_jumping_clock_is_found(explore: Explore) -> None:
     assert result.under(Fault.CLOCK_JUMP) == "lost"
 
 
-@pytest.mark.deep
+@pytest.mark.deep(short=False)
 def test_a_clock_that_is_read_only_after_a_fault_is_explored_too(explore: Explore) -> None:
     result = explore(locked_by(looks_after_a_lost_reply), faults=2, kinds=JUMPS | {Fault.LOST_REPLY})
     assert (result.cause, result.exhausted) == ("", True)

@@ -28,7 +28,7 @@ def test_a_case_has_the_verdict_that_it_states(a_lane: ProcessPoolExecutor, slug
     holds(a_lane, slug)
 
 
-@pytest.mark.deep
+@pytest.mark.deep(short=False)
 @pytest.mark.parametrize("slug", [slug for slug in registry.modules() if slug not in FAST])
 def test_every_other_case_too(a_lane: ProcessPoolExecutor, slug: str) -> None:
     holds(a_lane, slug)

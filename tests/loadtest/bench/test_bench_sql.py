@@ -26,7 +26,7 @@ from lost_update_lab.embedded import mariadb
 pytestmark = pytest.mark.usefixtures("committed_db")
 
 
-@pytest.mark.whole_command
+@pytest.mark.whole_command(short=False)
 def test_bench_strategies(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     call_command("bench", "strategies", "--quick", "--output", str(tmp_path))
     report = json.loads((tmp_path / "bench.json").read_text())

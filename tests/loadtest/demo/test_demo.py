@@ -48,7 +48,7 @@ def demo(start: Start, folder: Path) -> Family:
     return start("loadtest.demo", DEMO_SECONDS="500ms", DEMO_OUTPUT=str(folder / "report"))
 
 
-@pytest.mark.whole_command
+@pytest.mark.whole_command(short=False)
 @pytest.mark.timeout(900)
 def test_the_demo(demo: Family, folder: Path) -> None:
     code = demo.process.wait(timeout=880)

@@ -39,7 +39,7 @@ def get_then_set_asyncio(name: str, redis: Any) -> GetThenSetAsyncio:
     return GetThenSetAsyncio(name, clients({"redis": redis})["redis"])
 
 
-@pytest.mark.deep
+@pytest.mark.deep(short=False)
 @pytest.mark.usefixtures("committed_db")
 @pytest.mark.parametrize("lock", ["get_then_set", "of_redis"])
 def test_it_comes_out_as_its_twin(lock: str) -> None:

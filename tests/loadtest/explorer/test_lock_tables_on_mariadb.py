@@ -14,7 +14,7 @@ from lost_update_lab.embedded import mariadb
 from tests.loadtest.explorer.lock_table import search
 
 
-@pytest.mark.deep
+@pytest.mark.deep(short=False)
 def test_the_lock_table_under_each_level(django_db_blocker: Any) -> None:
     """Under REPEATABLE READ two gap locks on the row that is not there yet are a circle: one caller is aborted, and
     refused. Under READ COMMITTED both insert, and the second one's duplicate key only means "not granted"."""

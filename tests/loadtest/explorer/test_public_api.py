@@ -117,7 +117,7 @@ def named(result: Result) -> dict[Hazard, str]:
     return {names[each]: word for each, word in result.hazards.items()}
 
 
-@pytest.mark.deep
+@pytest.mark.deep(short=False)
 @pytest.mark.usefixtures("committed_db")
 @pytest.mark.parametrize(
     ("strategy", "faults"),

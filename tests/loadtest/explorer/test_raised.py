@@ -28,7 +28,7 @@ def asks_once(name: str, *, redis: Any) -> Iterator[None]:
     redis.delete(name)
 
 
-@pytest.mark.deep
+@pytest.mark.deep(short=False)
 @pytest.mark.usefixtures("committed_db")
 def test_what_it_raised_is_shown_beside_a_loss() -> None:
     with Lanes(1) as lanes:

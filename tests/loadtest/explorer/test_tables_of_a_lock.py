@@ -100,7 +100,7 @@ def _free(cursor: Any, name: str) -> bool:
     return bool(cursor.fetchone())
 
 
-@pytest.mark.deep
+@pytest.mark.deep(short=False)
 @pytest.mark.usefixtures("committed_db")
 @pytest.mark.parametrize(
     ("lock", "faults", "expected"),

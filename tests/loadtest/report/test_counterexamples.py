@@ -157,7 +157,7 @@ def again(jobs: Sequence[Job]) -> Iterator[tuple[Job, dict[str, Any]]]:
     return Campaign(jobs, 1).replays()
 
 
-@pytest.mark.deep
+@pytest.mark.deep(short=False)
 def test_the_schedules_of_the_page_break_their_strategies_again(committed_db: None) -> None:
     """Those of five strategies with the fewest steps, and one that loads a script which no worker needed before; and
     one whose id was altered to the quiet schedule (A to its end, then B) does not."""

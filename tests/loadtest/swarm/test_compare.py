@@ -52,7 +52,7 @@ def run_compare(output: Path, **options: Any) -> tuple[int, dict[str, Any]]:
     return code, report
 
 
-@pytest.mark.deep
+@pytest.mark.deep(short=False)
 @pytest.mark.usefixtures("committed_db")
 def test_third_party_locks_on_trial(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     here = "tests.loadtest.third_party"

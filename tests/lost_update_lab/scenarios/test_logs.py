@@ -30,7 +30,7 @@ async def forgets_its_task(wrong: bool) -> None:
         await asyncio.sleep(1)
 
 
-@pytest.mark.deep
+@pytest.mark.deep(short=False)
 @pytest.mark.parametrize(("wrong", "faults"), [(False, {"lost_replies": 1}), (True, {})])
 def test_a_task_that_nobody_awaits(
     trial: Trial, caplog: pytest.LogCaptureFixture, wrong: bool, faults: dict[str, int]
