@@ -43,6 +43,13 @@ _PICKS = re.compile(
 _CHANGES = re.compile(r"\s*(?:INSERT|REPLACE|UPDATE|DELETE)\b", re.IGNORECASE)
 _COMMENT = re.compile(r"\s*(?:--[^\n]*(?:\n|$)|#[^\n]*(?:\n|$)|/\*.*?\*/|\()", re.DOTALL)
 _WRITES = re.compile(r"\s*(?:INSERT|REPLACE|UPDATE|DELETE|MERGE|WITH|SELECT|CALL|DO|SET)\b", re.IGNORECASE)
+_SELECTS, _TWICE = (
+    re.compile(pattern, re.IGNORECASE | re.DOTALL)
+    for pattern in (r"\s*(?:SELECT|WITH)\b", r"\bSELECT\b.*\bSELECT\b")
+)
+_CHANGING = re.compile(r"\b(?:INSERT|UPDATE|DELETE|MERGE)\b", re.IGNORECASE)
+#: FOR UPDATE OF some of the tables
+_OF_SOME = re.compile(r"\b(?:UPDATE|SHARE)\s+OF\b", re.IGNORECASE)
 _WORD = re.compile(r"\w+")
 #: from so many rows on, one may have become one of them only by what another command does to another one
 SEVERAL = 2
@@ -50,10 +57,11 @@ SEVERAL = 2
 
 class Compound:
     """`called`: the names of functions that may look at tables, and of what calls functions where no text shows it:
-    tables with triggers, views. `looks`: others may come between the look and the lock of such a command."""
+    tables with triggers, views. `looks`: others may come between the look and the lock of such a command;
+    `watched` says so."""
 
     def __init__(self, called: Callable[[], Iterable[str]], looks: bool = False) -> None:
-        self._ask, self._looks = called, looks
+        self._ask, self.watched = called, looks
         self._known: dict[str, bool] = {}
         self._was_seen = False
         #: has any command looked by more than the rows that it locks?
@@ -96,7 +104,7 @@ class Compound:
 
     def looks_first(self, text: str) -> bool:
         """Does this command read by more than the rows that it locks, or call a function that may?"""
-        return self._looks and text in self and self._known[_without_comments(text.partition(" ← ")[0])]
+        return self.watched and text in self and self._known[_without_comments(text.partition(" ← ")[0])]
 
     def _calls(self, statement: str) -> bool:
         return bool(_WRITES.match(statement)) and not self._called.isdisjoint(_words(statement))
@@ -104,6 +112,17 @@ class Compound:
     @cached_property
     def _called(self) -> set[str]:
         return {name.lower() for name in self._ask()}
+
+
+def looks_elsewhere(text: str) -> bool:
+    """Is it a SELECT that locks the rows of one table, and looks at other rows, which it does not lock? What changes
+    rows locks them as it looks, or is held there."""
+    statement = _without_comments(text.partition(" ← ")[0])
+    if not _SELECTS.match(statement) or not _LOCKS.search(statement):
+        return False
+    if _CHANGING.search(_LOCKS.sub("", statement)):
+        return False
+    return bool(_TWICE.search(statement) or _OF_SOME.search(statement))
 
 
 def _words(statement: str) -> set[str]:

@@ -60,6 +60,7 @@ REASONS = {
     "a procedure commits inside, and": "ONE_BY_ONE",
     "each command of a procedure commits by itself there": "ONE_BY_ONE",
     "the explorer has sent a COMMIT since": "IN_A_TRANSACTION",
+    "PostgreSQL looks at rows in a SELECT and locks others later": "LOOKS_BY_ITSELF",
     "in one command, MariaDB looks at rows and locks others later": "LOOKS_BY_ITSELF",
     "the explorer sees locks of rows and of names": "BY_ROWS",
     "it waits for a lock inside of this process": "",

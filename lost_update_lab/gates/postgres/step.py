@@ -161,8 +161,8 @@ def execute(
         return _given_up(world, task, server, connection, op, gen)
     _before(world, task, server, connection, op, tells=result is not None)
     lifted = limits.lift(connection, op)
-    if not (waits or op.reads) and server.compound.looks_first(op.text):
-        server.looks.hold(connection)
+    if not (waits or op.reads):
+        server.looks.begins(connection, op.text, server.compound)
     try:
         answer = yield from _drive(world, task, server, connection, op, gen, lifted)
     except psycopg.Error as raised:

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from lost_update_lab.model.errors import LOOKS_BY_ITSELF, Broken
+from lost_update_lab.servers.compound import looks_elsewhere
 from lost_update_lab.servers.mariadb.unseen import SOURCES
 from lost_update_lab.telling.narrative import shortened
 
@@ -106,8 +107,8 @@ class MariadbLooks:
             self.unmet = text if unmet else ""
 
     def _looks_first(self, text: str, locks_what_it_sees: bool) -> bool:
-        if _LOCKS.match(text):
-            return len(_SELECT.findall(text)) > 1
+        if looks_elsewhere(text):
+            return True
         changes = _CHANGES.match(text)
         if locks_what_it_sees or not (changes and _SELECT.search(changes[1])):
             return False

@@ -5,7 +5,7 @@
     A:                                                       locks the row, and writes what it has seen: B's is lost
 
 A trigger of each table makes such a command wait, before its first row, for a lock that the explorer holds. A function
-waits there before its first write.
+waits there before its first write. Of a SELECT … FOR UPDATE that also looks elsewhere, only that it was seen is noted.
 """
 
 from __future__ import annotations
@@ -15,11 +15,15 @@ from typing import Any
 
 from psycopg.pq import ExecStatus
 
+from lost_update_lab.model.errors import LOOKS_BY_ITSELF, Broken
+from lost_update_lab.servers.compound import Compound, looks_elsewhere
 from lost_update_lab.servers.postgres.locks import Edges
+from lost_update_lab.telling.narrative import shortened
 
 #: the first half of the name of an advisory lock; the other half is the session's process id
 _LOCK = 1_129_270_867
 NAME = "explorer_looks"
+UNMET = "PostgreSQL looks at rows in a SELECT and locks others later, and no schedule comes between"
 _TABLES = """
 FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace
 WHERE relkind IN ('r', 'p') AND NOT relispartition AND nspname !~ '^(pg_|explorer|information_schema)'
@@ -51,6 +55,8 @@ class Looks:
     def __init__(self, admin: Any, blockers_of: Callable[[list[int]], Edges]) -> None:
         self.admin, self._blockers_of = admin, blockers_of
         self.made = False
+        #: a SELECT between whose look and whose lock others would have to come. "": none was seen
+        self.unmet = ""
 
     def make(self, wanted: bool) -> None:
         """The triggers, if they are `wanted`; between two runs, when no session has locked anything."""
@@ -62,6 +68,16 @@ class Looks:
         if self.made:
             self._run(_DROP)
             self.made = False
+
+    def begins(self, connection: Any, text: str, compound: Compound) -> None:
+        """This command is about to be sent. No trigger hears of a SELECT."""
+        if compound.watched and not self.unmet and looks_elsewhere(text):
+            self.unmet = text
+        if compound.looks_first(text):
+            self.hold(connection)
+
+    def unexplored(self) -> Broken | None:
+        return Broken(f"{UNMET} ({shortened(self.unmet, 80)})", LOOKS_BY_ITSELF) if self.unmet else None
 
     def hold(self, connection: Any) -> None:
         """The next command of this session waits once it has looked."""

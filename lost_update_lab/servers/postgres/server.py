@@ -27,9 +27,7 @@ from lost_update_lab.servers.postgres.locks import (
     HELD,
     array,
     edges,
-    goes_through,
     holds,
-    in_circle,
     keeps,
     who_of,
     wrote,
@@ -260,7 +258,7 @@ class PostgresServer(Plain):
     def deadlocked(self, waiting: Sequence[Task]) -> list[Task]:
         """The explorer's sessions never time out by themselves (deadlock_timeout): either side may be aborted."""
         pids = {t.session.info.backend_pid: t for t in waiting if t.op and t.op.server == POSTGRES}
-        found = [pids[pid] for pid in in_circle(list(pids), self._blockers)]
+        found = [pids[pid] for pid in locks.in_circle(list(pids), self._blockers)]
         if waiting and self.learns and (place := self.way.place(self.everything(), self.answers.strict)):
             self.answers.circle[place] = who_of(found)
         return found
@@ -286,7 +284,7 @@ class PostgresServer(Plain):
             if raw.transaction_status == TransactionStatus.ACTIVE:
                 self.cancel(raw.backend_pid)
                 self.looks.let_go(connection)
-                if goes_through(raw):
+                if locks.goes_through(raw):
                     self.touched(connection)
             if raw.transaction_status in (TransactionStatus.INTRANS, TransactionStatus.INERROR):
                 raw.exec_(b"ROLLBACK")
@@ -376,6 +374,9 @@ class PostgresServer(Plain):
 
     def settled(self) -> None:
         self._proved()
+
+    def unexplored(self) -> Broken | None:
+        return self.looks.unexplored()
 
     def watch(self) -> None:
         self._bypass.watch()

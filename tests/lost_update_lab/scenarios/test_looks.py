@@ -13,6 +13,7 @@ import pytest
 from lost_update_lab import Result, worker
 from lost_update_lab.harness import Harness
 from lost_update_lab.model.bounds import Fault
+from lost_update_lab.servers.compound import looks_elsewhere
 from lost_update_lab.under_test.operations import VIOLATED
 
 Trial = Callable[..., Result]
@@ -27,6 +28,7 @@ DECLARE found int; BEGIN
     UPDATE total SET sum = found WHERE id = 1;
 END $$;
 """
+SUM = "SELECT coalesce(sum(n), 0) FROM item"
 REFRESH = "UPDATE total SET sum = (SELECT coalesce(sum(n), 0) FROM item) WHERE id = 1"
 
 
@@ -118,6 +120,47 @@ def test_a_row_that_is_locked_before(trial: Trial) -> None:
     locked = adds(REFRESH, "SELECT id FROM total WHERE id = 1 FOR UPDATE")
     result = trial(both(locked), setup=opened, invariant=is_the_sum)
     assert (result.verdict, result.exhausted) == ("kept", True), str(result)
+
+
+def locks_and_looks(begins: str) -> Callable[[int], None]:
+    """Its look is older than its lock. `begins`: what comes before, in a transaction of its own; or "", in the same."""
+
+    def operation(n: int) -> None:
+        with psycopg.connect(os.environ["DATABASE_URL"]) as connection:
+            connection.execute("INSERT INTO item VALUES (%s)", [n])
+            if begins:
+                connection.commit()
+            rows = connection.execute(f"SELECT id, ({SUM}) FROM total WHERE id = 1 FOR UPDATE")
+            (_, found) = rows.fetchone() or (0, 0)
+            connection.execute("UPDATE total SET sum = %s WHERE id = 1", [found])
+
+    return operation
+
+
+@pytest.mark.deep_after(1)
+@pytest.mark.parametrize(("begins", "word"), [("commits", "inconclusive"), ("", VIOLATED)])
+def test_a_select_that_locks_one_row_and_looks_at_others(trial: Trial, begins: str, word: str) -> None:
+    """It was kept, and loses an item that is committed between its look and its lock. In one transaction the same is
+    seen where it waits for the row."""
+    result = trial(both(locks_and_looks(begins)), setup=opened, invariant=is_the_sum, control=False)
+    assert result.verdict == word, str(result)
+    assert ("looks at rows in a SELECT and locks others later" in str(result)) is bool(begins)
+
+
+@pytest.mark.parametrize(
+    ("text", "elsewhere"),
+    [
+        ("SELECT id FROM a WHERE n > (SELECT sum(x) FROM b) FOR UPDATE", True),
+        ("SELECT * FROM a JOIN b USING (id) FOR NO KEY UPDATE OF a SKIP LOCKED", True),
+        ("/* of a view */ WITH x AS (SELECT 1) SELECT * FROM a, x FOR SHARE", True),
+        ("SELECT * FROM a JOIN b USING (id) FOR UPDATE", False),
+        ("SELECT (SELECT sum(x) FROM b) FROM a", False),
+        ("UPDATE a SET n = 1 WHERE id = (SELECT id FROM a FOR UPDATE SKIP LOCKED)", False),
+        ("WITH x AS (SELECT id FROM a FOR UPDATE) UPDATE a SET n = 1 FROM x", False),
+    ],
+)
+def test_which_select_looks_elsewhere(text: str, elsewhere: bool) -> None:
+    assert looks_elsewhere(text) is elsewhere
 
 
 def test_with_faults_it_comes_to_its_end(trial: Trial) -> None:
