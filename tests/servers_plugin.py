@@ -19,6 +19,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from ledger.addresses import BASE_DIR
@@ -26,6 +27,9 @@ from loadtest.servers import Postgres, Valkey
 from lost_update_lab.embedded.reaper import REAPER
 
 _servers = ExitStack()
+#: a folder in memory, and what must be free there (docs/decisions/0016)
+MEMORY = "/dev/shm"
+ROOM = 8 * 2**30
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -63,6 +67,8 @@ def prepare() -> None:
     # A script that is started with `&` ignores Ctrl-C, and its children inherit that. Some tests send it to a child.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if "TMPDIR" not in os.environ and has_room(MEMORY):
+        os.environ["TMPDIR"], tempfile.tempdir = MEMORY, None
     folder = Path(tempfile.mkdtemp(prefix="lab-tests-"))
     REAPER.remove(folder)
     _servers.callback(shutil.rmtree, folder, ignore_errors=True)
@@ -70,6 +76,15 @@ def prepare() -> None:
     os.environ["LAB_DIR"] = str(folder / "lab")
     if not os.environ.get("INITDB_TEMPLATE"):
         os.environ["INITDB_TEMPLATE"] = str(migrated(folder / "template"))
+
+
+def has_room(folder: str) -> bool:
+    """Is it in memory, and is there enough of that for what the sessions of `make test` have at a time?"""
+    try:
+        free = shutil.disk_usage(folder).free
+    except OSError:  # no Linux
+        return False
+    return os.access(folder, os.W_OK) and min(free, psutil.virtual_memory().available) > ROOM
 
 
 def migrated(folder: Path) -> Path:
