@@ -130,7 +130,7 @@ def django_service() -> float:
     with tempfile.TemporaryDirectory() as folder:
         told, project = Path(folder) / "results.json", Path(folder) / "django_wallet"
         shutil.copytree(ROOT / "examples" / "django_wallet", project)
-        (project / "tests" / "test_service.py").write_text(SERVICE)
+        (project / "tests" / "test_wallet.py").write_text(SERVICE)
         tests = [
             "-q",
             "-p",

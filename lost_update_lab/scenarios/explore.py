@@ -82,10 +82,9 @@ def explore(
     each commit. `faults`: how many of any kind in one schedule; or by kind: `crashes=1`, `pauses=`, `lost_replies=`,
     `failovers=`, `clock_jumps=`, `thread_deaths=`. `deadlocks` False: what the victim of a deadlock does is not
     explored. `refusals`: exceptions by which an operation says that it did nothing. `isolation`: a level, or several.
-    `retry`: the retries of the operations' caller (comparisons.py). `mutate`: mutations.py. `database`, `redis`:
-    addresses; else DATABASE_URL and REDIS_URL, else embedded servers; `mysql://…` is a MariaDB, "mariadb" an embedded
-    one. `django`: the operations belong to this process's Django project, and use its database. `budget`: seconds for
-    each part. Raises Mistake.
+    `retry`: the retries of the operations' caller. `mutate`: mutations.py. `database`, `redis`: addresses; else
+    DATABASE_URL and REDIS_URL, else embedded servers; `mysql://…` is a MariaDB, "mariadb" an embedded one. `django`:
+    the operations belong to this Django project and database. `budget`: seconds for each part. Raises Mistake.
     """
     laws: dict[str, Any] = {"invariants": invariants_of(invariant), "always": invariants_of(always)}
     limits: dict[str, Any] = {"budget": budget, "slack": slack, "control": control, "mutate": mutate}
