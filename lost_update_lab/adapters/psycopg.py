@@ -17,6 +17,9 @@ from lost_update_lab.adapters.versions import Library, Names
 #: psycopg's own, without a gate: `wait` drives every generator that talks to the server
 wait: Any = psycopg.Connection.wait
 connect: Any = psycopg.Connection.connect.__func__  # type: ignore[attr-defined]
+close: Any = psycopg.Connection.close
+#: the generator of the handshake, of both forms
+connecting: Any = psycopg.BaseConnection._connect_gen.__func__  # type: ignore[attr-defined]
 #: asks the server, past the connection, to cancel what is under way there
 cancel: Any = psycopg.BaseConnection.cancel
 cancel_safe: Any = psycopg.Connection.cancel_safe
@@ -48,6 +51,8 @@ SILENT = ("_set_autocommit_gen", "_set_isolation_level_gen", "_set_read_only_gen
 _CONNECTION = (
     "wait",
     "connect",
+    "_connect_gen",
+    "close",
     BEGIN,
     "_exec_command",
     "_pipeline",
@@ -172,6 +177,16 @@ def give_results(cursor: Any, results: list[Any], returning: bool) -> None:
 def belongs_to(connection: Any, pool: Any) -> None:
     """As psycopg_pool notes it: Django gives a connection back to the pool that it names. None: to no pool."""
     connection._pool = pool
+
+
+def belongs(connection: Any) -> bool:
+    """Does it go back to a pool when it is closed?"""
+    return bool(getattr(getattr(connection, "_pool", None), "close_returns", False))
+
+
+def shut(connection: Any, closed: Any) -> None:
+    """It is closed. Another connection has its session, and it has a `closed` one."""
+    connection.pgconn, connection._closed = closed, True
 
 
 def give_back(connection: Any, pgconn: Any) -> None:

@@ -60,6 +60,7 @@ from lost_update_lab.schedule import pending
 from lost_update_lab.schedule.world import Chooser, World
 from lost_update_lab.servers.connections_before import look_around
 from lost_update_lab.servers.mariadb.server import MariaDBServer
+from lost_update_lab.servers.postgres.kept import renew
 from lost_update_lab.servers.postgres.server import PostgresServer
 from lost_update_lab.servers.redis.server import RedisServer
 
@@ -366,6 +367,7 @@ def _settle(server: Server, sessions: Sequence[Any]) -> None:
     if isinstance(server, PostgresServer):
         server.end_sessions(sessions)
         mend(sessions)
+        renew(sessions)
         server.prove_idle(sessions)
     elif isinstance(server, MariaDBServer):
         server.settle(sessions)

@@ -76,8 +76,7 @@ def words_of(error: BaseException) -> BaseException:
     """The error as an answer: its message, its causes, and the places that it came through (`trace_of`). Its frames are
     dropped: they would hold every connection of the run open for as long as the answer is known."""
     walked = traceback.walk_tb(error.__traceback__)
-    places = traceback.StackSummary.extract(walked, limit=-SHOWN, lookup_lines=False)
-    vars(error)["explorer_places"] = places
+    vars(error)["explorer_places"] = traceback.StackSummary.extract(walked, lookup_lines=False)
     told: BaseException | None = error
     seen: set[int] = set()  # errors may name each other as their causes
     while told is not None and id(told) not in seen:
@@ -87,10 +86,15 @@ def words_of(error: BaseException) -> BaseException:
     return error
 
 
-def trace_of(error: BaseException) -> traceback.StackSummary:
-    """The last places that an error came through, innermost last."""
+def places_of(error: BaseException) -> traceback.StackSummary:
+    """All places that an error came through, innermost last."""
     found = vars(error).get("explorer_places")
     return found if found is not None else traceback.StackSummary()
+
+
+def trace_of(error: BaseException) -> traceback.StackSummary:
+    """The last of them."""
+    return traceback.StackSummary.from_list(places_of(error)[-SHOWN:])
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ from lost_update_lab.scenarios.schedule import Schedule
 from lost_update_lab.schedule.interrupt import Interrupt, interruptible
 from lost_update_lab.snapshot.redis import RedisSnapshot
 from lost_update_lab.snapshot.tables import Tables
+from lost_update_lab.under_test.handed import handed
 from lost_update_lab.under_test.operations import BREACHES, Framework
 from lost_update_lab.under_test.scenario import (
     Mistake,
@@ -76,14 +77,14 @@ def explore(
 
     `workers`: callables, `(callable, arguments …)`, or `worker(name, callable, …)`; each stands for a process. `pairs`:
     operations instead; each pair of them is explored, each with itself too. `setup`: puts the opening state there, and
-    commits it. `invariant`: a callable, `(callable, sentence)`, or several; it may take the workers' results. Without
-    one, the outcome must be that of some serial order. `always`: the same, asked at each commit. `faults`: how many of
-    any kind in one schedule; or by kind: `crashes=1`, `pauses=`, `lost_replies=`, `failovers=`, `clock_jumps=`,
-    `thread_deaths=`. `deadlocks` False: what the victim of a deadlock does is not explored. `refusals`: exceptions by
-    which an operation says that it did nothing. `isolation`: a level, or several. `retry`: the retries of the
-    operations' caller (comparisons.py). `mutate`: mutations.py. `database`, `redis`: addresses; else DATABASE_URL and
-    REDIS_URL, else embedded servers; `mysql://…` is a MariaDB, "mariadb" an embedded one. `django`: the operations
-    belong to this process's Django project, and use its database. `budget`: seconds for each part. Raises Mistake.
+    commits it; it may ask for `sql` or `redis`. `invariant`: a callable, `(callable, sentence)`, or several; it may
+    take the workers' results. Without one, the outcome must be that of some serial order. `always`: the same, asked at
+    each commit. `faults`: how many of any kind in one schedule; or by kind: `crashes=1`, `pauses=`, `lost_replies=`,
+    `failovers=`, `clock_jumps=`, `thread_deaths=`. `deadlocks` False: what the victim of a deadlock does is not
+    explored. `refusals`: exceptions by which an operation says that it did nothing. `isolation`: a level, or several.
+    `retry`: the retries of the operations' caller. `mutate`: mutations.py. `database`, `redis`: addresses; else
+    DATABASE_URL and REDIS_URL, else embedded servers; `mysql://…` is a MariaDB, "mariadb" an embedded one. `django`:
+    the operations belong to this Django project and database. `budget`: seconds for each part. Raises Mistake.
     """
     laws: dict[str, Any] = {"invariants": invariants_of(invariant), "always": invariants_of(always)}
     limits: dict[str, Any] = {"budget": budget, "slack": slack, "control": control, "mutate": mutate}
@@ -189,7 +190,8 @@ def opened(
         stack.enter_context(_keys_as_found(servers))
         before = of.mark(connection), _keys(servers)
         if scenario.setup:
-            set_up(scenario.setup, scenario.budget)
+            with handed(scenario.setup, servers) as setup:
+                set_up(setup, scenario.budget)
             after_setup(of.left_open(connection), before == (of.mark(connection), _keys(servers)))
         tables: Tables = of.tables(servers)
         stack.callback(tables.close)

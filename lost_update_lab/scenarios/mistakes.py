@@ -16,12 +16,12 @@ from lost_update_lab.model.errors import (
     Broken,
     Elsewhere,
 )
-from lost_update_lab.model.system import Judgement
+from lost_update_lab.model.system import Judgement, places_of
 from lost_update_lab.runs.in_time import Unending, within
 from lost_update_lab.scenarios.exploration import Opened
 from lost_update_lab.scenarios.serial import Serial, SerialOrders
 from lost_update_lab.scenarios.without_gate import instead
-from lost_update_lab.telling.lines import line_of
+from lost_update_lab.telling.lines import SourceLine, line_among, line_of
 from lost_update_lab.under_test.operations import VIOLATED
 from lost_update_lab.under_test.scenario import Mistake
 
@@ -65,10 +65,9 @@ def set_up(setup: Callable[[], Any], budget: float) -> None:
             "wait for itself. Only if it ends, give it more time: budget=SECONDS"
         ) from None
     except Exception as error:
-        line = line_of(error)
         raise Mistake(
-            f"the setup raised {_told(error)}{f' ({line}: {line.source})' if line else ''}. It is called without "
-            "arguments, before any worker, and has to commit what it puts there"
+            f"the setup raised {_told(error)}{_at(line_of(error))}. It is called without "
+            "arguments (but `sql` and `redis`), before any worker, and has to commit what it puts there"
         ) from error
 
 
@@ -106,14 +105,18 @@ def _works_at_all(opened: Opened, found: Sequence[Serial]) -> None:
                 raise error
             none = "" if opened.scenario.setup else ", and the scenario has no setup"
             raise Mistake(
-                f"{name} fails in every order, even when it runs alone: {_told(error)}{none}. Fix that first: "
-                "nothing was tried"
+                f"{name} fails in every order, even when it runs alone: {_told(error)}"
+                f"{_at(line_among(places_of(error)))}{none}. Fix that first: nothing was tried"
             ) from error
         if all(ending.waiting for ending in endings):
             raise Mistake(
                 f"{name} waits for ever, even when it runs alone: nothing was tried. The setup must provide what it "
                 "waits for"
             )
+
+
+def _at(line: SourceLine | None) -> str:
+    return f" ({line}: {line.source})" if line else ""
 
 
 def _told(error: BaseException) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import linecache
 import sys
 import sysconfig
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
-from traceback import walk_tb
+from traceback import FrameSummary, extract_tb
 from types import FrameType
 from typing import NamedTuple
 
@@ -40,11 +40,15 @@ def own_line() -> SourceLine | None:
 
 def line_of(error: BaseException) -> SourceLine | None:
     """The innermost line of the user's code that the error passed."""
-    found = None
-    for frame, number in walk_tb(error.__traceback__):
-        if is_own(file := frame.f_code.co_filename):
-            found = SourceLine(_short(file), number, linecache.getline(file, number).strip())
-    return found
+    return line_among(extract_tb(error.__traceback__))
+
+
+def line_among(places: Sequence[FrameSummary]) -> SourceLine | None:
+    """The last of these that is in the user's code."""
+    for place in reversed(places):
+        if is_own(place.filename) and place.lineno:
+            return SourceLine(_short(place.filename), place.lineno, place.line or "")
+    return None
 
 
 def _outwards(frame: FrameType | None) -> Iterator[FrameType]:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from functools import cache
 from typing import Any
 
 import psycopg
-from psycopg.pq import PGconn
+from psycopg.pq import ConnStatus, PGconn, TransactionStatus
 
 from lost_update_lab.adapters import psycopg as driver
-from lost_update_lab.runs.place import beside, connecting
+from lost_update_lab.runs.place import Here, anywhere, beside, connecting, here
 from lost_update_lab.servers.postgres.bypass import made
+from lost_update_lab.servers.postgres.locks import holds
+from lost_update_lab.servers.postgres.server import POSTGRES, PostgresServer
 
 
 def connect(cls: type[psycopg.Connection[Any]], *args: Any, **keywords: Any) -> psycopg.Connection[Any]:
@@ -20,6 +22,70 @@ def connect(cls: type[psycopg.Connection[Any]], *args: Any, **keywords: Any) -> 
         connection: psycopg.Connection[Any] = driver.connect(cls, *args, **keywords)
     made().add(connection.info.backend_pid)
     return connection
+
+
+def connecting_steps(cls: type[Any], conninfo: str = "", *args: Any) -> Generator[Any, Any, Any]:
+    """psycopg's own generator. A worker is given a session that it has kept, if there is one (kept.py)."""
+    place = anywhere()
+    if place is None or place.inside != 1 or not issubclass(cls, psycopg.Connection):
+        return (yield from driver.connecting(cls, conninfo, *args))
+    server, made_as = place.run.servers.get(POSTGRES), (place.task.worker.index, conninfo)
+    kept = None
+    if isinstance(server, PostgresServer):
+        kept = server.kept.take(made_as, place.task.worker.sessions.get(POSTGRES, ()))
+    if kept is None:
+        connection = yield from driver.connecting(cls, conninfo, *args)
+    else:
+        connection = cls(kept.pgconn)
+        driver.shut(kept, closed_connection())
+    connection.explorer_made_as = made_as
+    return connection
+
+
+def close(connection: psycopg.Connection[Any]) -> None:
+    """A worker's session stays, for its next runs. Its connection is closed."""
+    place = here()
+    server = place.run.servers.get(POSTGRES) if place else None
+    if place and isinstance(server, PostgresServer):
+        if place.run.ending:
+            server.end_sessions([connection])
+        if _may_stay(connection):
+            _keep(place, server, connection)
+            return
+    driver.close(connection)
+
+
+def _may_stay(connection: Any) -> bool:
+    """It is made by a worker, and its end changes nothing on the server: it is inside of no transaction, and holds
+    nothing."""
+    raw = connection.pgconn
+    return (
+        hasattr(connection, "explorer_made_as")
+        and not connection.closed
+        and raw.status == ConnStatus.OK
+        and raw.transaction_status == TransactionStatus.IDLE
+        and not (holds(connection) or driver.belongs(connection) or driver.in_pipeline(connection))
+    )
+
+
+def _keep(place: Here, server: PostgresServer, connection: Any) -> None:
+    """The stand-in takes the place of the connection, so a worker that is replayed uses the session."""
+    stand_in: Any = psycopg.Connection(connection.pgconn)
+    known = {name: value for name, value in vars(connection).items() if name.startswith("explorer_")}
+    vars(stand_in).update(known)
+    driver.shut(connection, closed_connection())
+    worker = place.task.worker
+    sessions = worker.sessions.get(POSTGRES, {})
+    used = connection in sessions
+    if used:
+        worker.sessions[POSTGRES] = {
+            stand_in if each is connection else each: task for each, task in sessions.items()
+        }
+        for task in worker.tasks:
+            task.uses[POSTGRES] = [
+                stand_in if each is connection else each for each in task.uses.get(POSTGRES, [])
+            ]
+    server.kept.keep(connection.explorer_made_as, stand_in, used)
 
 
 def cut(connection: Any) -> None:

@@ -12,7 +12,7 @@ from psycopg.pq import TransactionStatus
 
 from lost_update_lab.adapters import psycopg as driver
 from lost_update_lab.gates.patch import Patches
-from lost_update_lab.gates.postgres.connections import connect
+from lost_update_lab.gates.postgres.connections import close, connect, connecting_steps
 from lost_update_lab.gates.postgres.describe import (
     NO_GATE,
     NO_POSTGRES_CLOCK,
@@ -313,4 +313,6 @@ def install(patches: Patches) -> None:
     patches.method(psycopg.BaseConnection, "cancel", _cancel)
     patches.method(psycopg.Connection, "cancel_safe", _cancel_safe)
     patches.method(psycopg.Connection, "connect", classmethod(connect))
+    patches.method(psycopg.BaseConnection, "_connect_gen", classmethod(connecting_steps))
+    patches.method(psycopg.Connection, "close", close)
     patches.everywhere(psycopg.connect, partial(connect, psycopg.Connection))

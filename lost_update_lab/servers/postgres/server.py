@@ -22,6 +22,7 @@ from lost_update_lab.servers.deadlines import Ends
 from lost_update_lab.servers.draws import Draws
 from lost_update_lab.servers.postgres import ddl, deadlines, levels, limits, locks
 from lost_update_lab.servers.postgres.bypass import PostgresBypassDetector
+from lost_update_lab.servers.postgres.kept import KeptSessions
 from lost_update_lab.servers.postgres.locks import (
     BLOCKERS,
     HELD,
@@ -91,6 +92,7 @@ class PostgresServer(Plain):
         self.looks = Looks(self.admin, self._blockers_of)
         self.learns = self._refuses = False
         self.answers, self.way, self.draws = PostgresAnswers(), PostgresWay(), Draws()
+        self.kept = KeptSessions()
         self._hidden = HiddenOnPostgres(self.ask, " ".join(counted) or contents_sql)
         #: commands that read and write
         self.compound = Compound(
@@ -368,12 +370,9 @@ class PostgresServer(Plain):
             if b"" in rows:
                 raise ddl.refused()
             if result.status != ExecStatus.TUPLES_OK or rows:
-                raise RuntimeError(
-                    f"sessions still hold locks after the run: {rows or result.error_message!r}"
-                )
+                raise RuntimeError(f"sessions still hold locks: {rows or result.error_message!r}")
 
-    def settled(self) -> None:
-        self._proved()
+    settled = _proved
 
     def unexplored(self) -> Broken | None:
         return self.looks.unexplored()
@@ -394,6 +393,7 @@ class PostgresServer(Plain):
 
     def close(self) -> None:
         self._line.end()
+        self.kept.close()
         if self.may_make is not None:
             ddl.allow(self.admin)
             self.looks.drop()

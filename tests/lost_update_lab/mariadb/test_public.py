@@ -227,3 +227,18 @@ def test_a_schedule_that_is_left_at_a_deadlock(trial: Trial) -> None:
     found = trial([worker("Ann", both_rows, 1, 2), worker("Bob", both_rows, 2, 1)], deadlocks=False)
     assert found.kept
     assert "were left at a deadlock" in found.bounds
+
+
+def test_a_setup_asks_for_a_connection(trial: Trial) -> None:
+    def opens(sql: Any) -> None:
+        with sql.cursor() as cursor:
+            cursor.execute("CREATE TABLE stock (seats int)")
+            cursor.execute("INSERT INTO stock VALUES (2)")
+
+    def sells(sql: Any) -> None:
+        with sql.cursor() as cursor:
+            cursor.execute("SELECT seats FROM stock")
+            (seats,) = cursor.fetchone()
+            cursor.execute("UPDATE stock SET seats = %s", [seats - 1])
+
+    assert trial([sells, sells], setup=opens).verdict == "violated"

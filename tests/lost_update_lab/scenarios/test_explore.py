@@ -332,3 +332,14 @@ def test_ctrl_c_says_what_was_seen_until_then(trial: Trial) -> None:
     assert not stopped.value.result.exhausted
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     assert trial(both(redeem_locked), setup=one_voucher).kept
+
+
+def test_a_setup_asks_for_its_clients(trial: Trial) -> None:
+    def opens(sql: Any, redis: Any) -> None:
+        sql.execute(ACCOUNTS)
+        redis.set("amount", 40)
+
+    def takes(sql: Any, redis: Any) -> bool:
+        return take_at_once(int(redis.get("amount")), sql)
+
+    assert trial([takes, takes], setup=opens).verdict == "violated"

@@ -1,0 +1,97 @@
+"""Operations that connect by themselves, and close their connection: each run begins with a session like a new one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+import pytest
+
+from lost_update_lab import Result
+
+MADE = "SELECT sessions FROM pg_stat_database WHERE datname = current_database()"
+#: more than the explorer and its workers have at a time; a search of these operations executes more than 60 runs
+FEW = 20
+
+
+def connect(**how: Any) -> psycopg.Connection[Any]:
+    return psycopg.connect(os.environ["DATABASE_URL"], **how)
+
+
+def account() -> None:
+    with connect() as sql:
+        sql.execute("CREATE TABLE account (id int PRIMARY KEY, balance int)")
+        sql.execute("INSERT INTO account VALUES (1, 100)")
+
+
+def _add(sql: psycopg.Connection[Any], query: str) -> None:
+    (balance,) = sql.execute(query).fetchone() or (0,)
+    sql.execute("UPDATE account SET balance = %s", [balance + 1])
+
+
+def adds() -> None:
+    with connect() as sql:
+        _add(sql, "SELECT balance FROM account")
+
+
+def adds_safely() -> None:
+    with connect() as sql:
+        _add(sql, "SELECT balance FROM account FOR UPDATE")
+
+
+def by_a_temporary_table() -> None:
+    with connect(autocommit=True) as sql:
+        sql.execute("CREATE TEMP TABLE seen (balance int)")
+    with connect(autocommit=True) as sql:
+        sql.execute("CREATE TEMP TABLE seen (balance int)")
+        sql.execute("INSERT INTO seen VALUES (1)")
+        sql.execute("UPDATE account SET balance = balance + (SELECT sum(balance) FROM seen)")
+
+
+def with_a_setting() -> str:
+    """Only its own transaction has asked for it."""
+    with connect(autocommit=True) as sql:
+        (before,) = sql.execute("SHOW application_name").fetchone() or ("",)
+        sql.execute("SET application_name = 'mine'")
+        sql.execute("UPDATE account SET balance = balance + 1")
+    return str(before)
+
+
+def prepared() -> None:
+    with connect(autocommit=True, prepare_threshold=0) as sql:
+        sql.execute("PREPARE mine AS UPDATE account SET balance = balance + 1")
+        sql.execute("EXECUTE mine")
+
+
+def leaves_without_a_commit() -> None:
+    """The server takes back what it has written, and what it has locked is free."""
+    sql = connect()
+    sql.execute("UPDATE account SET balance = balance + 1")
+    sql.close()
+    assert sql.closed
+    adds_safely()
+
+
+@pytest.mark.parametrize(("operation", "verdict"), [(adds, "violated"), (adds_safely, "kept")])
+def test_a_search_makes_few_sessions(
+    trial: Callable[..., Result], scenario_urls: tuple[str, str], operation: Any, verdict: str
+) -> None:
+    with psycopg.connect(scenario_urls[0], autocommit=True) as sql:
+        (before,) = sql.execute(MADE).fetchone() or (0,)
+        assert trial([operation, operation], setup=account).verdict == verdict
+        (after,) = sql.execute(MADE).fetchone() or (0,)
+    assert after - before < FEW
+
+
+@pytest.mark.parametrize(
+    "operation", [by_a_temporary_table, with_a_setting, prepared, leaves_without_a_commit]
+)
+@pytest.mark.parametrize("crashes", [0, 1])
+def test_nothing_is_left_of_the_run_before(
+    trial: Callable[..., Result], operation: Any, crashes: int
+) -> None:
+    found = trial([operation, operation], setup=account, crashes=crashes, control=False)
+    assert found.kept, found
+    assert not found.notes
