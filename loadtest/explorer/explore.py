@@ -17,7 +17,14 @@ from loadtest.explorer.confirm import confirming
 from loadtest.explorer.cores import keep_sessions_here
 from loadtest.explorer.counterexample import counterexample, counterexamples
 from loadtest.explorer.graph import Graphing, packed
-from loadtest.explorer.restore import contents_sql, drop_own_tables, mariadb_server, own_tables
+from loadtest.explorer.restore import (
+    contents_sql,
+    drop_indexes,
+    drop_own_tables,
+    indexes,
+    mariadb_server,
+    own_tables,
+)
 from loadtest.explorer.system import LedgerSystem
 from loadtest.findings.explored import HAZARD_OF, Explored, explored
 from loadtest.findings.gloss import Gloss
@@ -46,8 +53,8 @@ from lost_update_lab.servers.redis.server import RedisServer
 POLL, DEAR_POLL = 1.0, 5.0
 #: seconds for a search that begins again at the end of its budget
 LEAST = 5.0
-TOO_LATE = "it makes a table in the middle of the search, whose rows are not put back: {names}"
-AT_ONCE = "make the table when the lock is first called, or in a migration"
+TOO_LATE = "it makes a table, or an index, in the middle of the search, which is not put back: {names}"
+AT_ONCE = "make it when the lock is first called, or in a migration"
 #: the most polls in a lease. At each poll of one waiter another may begin, so with more than two workers a single poll
 #: has to do
 LOOKS, LOOKS_OF_MORE = 10, 1
@@ -59,13 +66,14 @@ def explore(job: Job) -> Explored:
     begun, bounds = monotonic(), job.bounds
     for late in (False, True):
         with harness_of(job, bounds=bounds, late=late) as harness:
-            search, there = Search(harness, _unclaimed(job)), own_tables()
+            search, there, indexed = Search(harness, _unclaimed(job)), own_tables(), indexes()
             result = search.explore()
-            if (made := set(own_tables()) - set(there)) and late:
-                result.exhausted, result.cause = False, TOO_LATE.format(names=", ".join(sorted(made)))
-                result.remedy = AT_ONCE
-                result.decided.clear()
+            made, newer = set(own_tables()) - set(there), indexes() - indexed
             if late or not made:
+                if made | newer:
+                    result.exhausted, result.remedy = False, AT_ONCE
+                    result.cause = TOO_LATE.format(names=", ".join(sorted(made or newer)))
+                    result.decided.clear()
                 shown = counterexamples(job, harness, search, _gloss(harness))
                 return explored(job, result, _system(harness).acknowledged, shown)
             left = None if bounds.budget is None else max(bounds.budget - (monotonic() - begun), LEAST)
@@ -173,12 +181,16 @@ def harness_of(
     a part of each state."""
     if not late:
         drop_own_tables()
-    while True:
-        known = own_tables()
-        with _opened(job, turns, bounds, **given) as harness:
-            if own_tables() == known:
-                yield harness
-                return
+    before = indexes()
+    try:
+        while True:
+            known = own_tables(), indexes()
+            with _opened(job, turns, bounds, **given) as harness:
+                if (own_tables(), indexes()) == known:
+                    yield harness
+                    return
+    finally:
+        drop_indexes(indexes() - before)
 
 
 @contextmanager

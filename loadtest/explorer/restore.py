@@ -46,6 +46,22 @@ def own_tables() -> list[str]:
     ]
 
 
+def indexes() -> set[str]:
+    """All indexes of PostgreSQL."""
+    with connections["default"].cursor() as cursor:
+        cursor.execute("SELECT indexname FROM pg_indexes WHERE schemaname = 'public'")
+        return {name for (name,) in cursor.fetchall()}
+
+
+def drop_indexes(names: Iterable[str]) -> None:
+    """Those that a lock has made for tables of others. Those of its own tables go with them."""
+    query = "SELECT indexname FROM pg_indexes WHERE indexname = ANY(%s) AND tablename <> ALL(%s)"
+    with connections["default"].cursor() as cursor:
+        cursor.execute(query, [list(names), own_tables()])
+        for (name,) in cursor.fetchall():
+            cursor.execute(f'DROP INDEX "{name}"')
+
+
 def drop_own_tables() -> None:
     """An earlier lock's."""
     with connections["default"].cursor() as cursor:

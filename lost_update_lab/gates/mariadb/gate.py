@@ -27,6 +27,7 @@ from lost_update_lab.runs.one_owner import only_owner
 from lost_update_lab.runs.place import Active, Here, beside, connecting, here
 from lost_update_lab.runs.run import Run
 from lost_update_lab.servers.connections_before import existing
+from lost_update_lab.servers.makes import refused
 from lost_update_lab.servers.mariadb.bypass import made
 from lost_update_lab.servers.mariadb.clock_words import sleeps, without_sleep
 from lost_update_lab.servers.mariadb.server import MARIADB, MariaDBServer
@@ -83,7 +84,12 @@ def asking(place: Here, connection: Any, name: str, *args: Any, **keywords: Any)
     text = text_of(name, text, wishes)
     unbuffered = bool(keywords.get("unbuffered", len(args) > 1 and args[1]))
     server = server_of(run)
-    if error := beyond(text, unbuffered) or _inside(server, text) or _begins_to_ask(server, text):
+    if error := (
+        beyond(text, unbuffered)
+        or (refused(text) if server.makes(text) else None)
+        or _inside(server, text)
+        or _begins_to_ask(server, text)
+    ):
         run.error = error
         raise pymysql.NotSupportedError(str(error))
     inside = driver.inside(connection) or not driver.commits_by_itself(connection)

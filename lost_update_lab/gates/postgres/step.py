@@ -34,7 +34,8 @@ from lost_update_lab.model.server import NEWS_WITHIN_MS
 from lost_update_lab.model.workers import Standing, Task
 from lost_update_lab.schedule import pending, refusals
 from lost_update_lab.schedule.world import World
-from lost_update_lab.servers.postgres import ddl, levels, limits
+from lost_update_lab.servers.makes import MAKES, refused
+from lost_update_lab.servers.postgres import levels, limits
 from lost_update_lab.servers.postgres.limits import TimeLimits
 from lost_update_lab.servers.postgres.locks import keeps
 from lost_update_lab.servers.postgres.memoised import Looked, MemoisedPostgres
@@ -195,8 +196,8 @@ def _failed(
 ) -> psycopg.Error:
     """The command was answered by an error. Returns what the worker is told."""
     server.looks.let_go(connection)
-    if raised.diag.message_primary == ddl.MAKES:
-        raise ddl.refused(op.text) from None
+    if raised.diag.message_primary == MAKES:
+        raise refused(op.text) from None
     limits.put_back(connection, lifted)
     touched = _after(task, server, connection, op)
     error = _as_it_would_be(task, raised)

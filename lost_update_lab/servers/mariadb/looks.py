@@ -55,7 +55,7 @@ class MariadbLooks:
     `watched`: False if whoever explores them knows all that they send."""
 
     def __init__(self, ask: Ask, tables: Iterable[str], watched: bool) -> None:
-        self._ask, self._tables, self._watched = ask, tuple(tables), watched
+        self._ask, self._tables, self.watched = ask, tuple(tables), watched
         self.made = False
         self._held: set[int] = set()
         self._sources: dict[str, list[str]] | None = None
@@ -102,8 +102,10 @@ class MariadbLooks:
     def note(self, text: str, locks_what_it_sees: bool) -> None:
         """This command is about to be executed. `locks_what_it_sees`: in an UPDATE or a DELETE, what an inner SELECT
         reads is locked: under REPEATABLE READ."""
-        if self._watched and not self.unmet:
-            unmet = self._looks_first(text, locks_what_it_sees) or self._inside(text)
+        if self.watched and not self.unmet:
+            unmet = self._looks_first(text, locks_what_it_sees) or any(
+                map(_locks_later, self.routines_in(text))
+            )
             self.unmet = text if unmet else ""
 
     def _looks_first(self, text: str, locks_what_it_sees: bool) -> bool:
@@ -115,20 +117,19 @@ class MariadbLooks:
         kinds = [row[3] for row in self._ask(f"EXPLAIN {text}")]
         return kinds[0] not in _WHOLE
 
-    def _inside(self, text: str) -> bool:
-        """Is there a function, a trigger or a view in it that looks, and then locks rows that are there?"""
+    def routines_in(self, text: str) -> list[str]:
+        """The texts of the functions, procedures, triggers and views behind this command."""
         if self._sources is None:
             self._sources = {}
             for name, source in self._ask(SOURCES):
                 self._sources.setdefault(str(name).lower(), []).append(str(source or ""))
-        known, next_words = set[str](), _words(text)
-        while found := (next_words & self._sources.keys()) - known:
+        known, words, sources = set[str](), _words(text), list[str]()
+        while found := (words & self._sources.keys()) - known:
             known |= found
-            sources = [source for name in found for source in self._sources[name]]
-            if any(map(_locks_later, sources)):
-                return True
-            next_words = set[str]().union(*map(_words, sources))
-        return False
+            newer = [source for name in found for source in self._sources[name]]
+            words = set[str]().union(*map(_words, newer))
+            sources += newer
+        return sources
 
     def unexplored(self) -> Broken | None:
         """Why a search proves nothing that has found no loss, and in which others commit twice. None: it does."""

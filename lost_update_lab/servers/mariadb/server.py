@@ -13,7 +13,7 @@ from lost_update_lab.model.server import NEWS_WITHIN_MS
 from lost_update_lab.model.server_defaults import Plain
 from lost_update_lab.model.workers import Task
 from lost_update_lab.servers.compound import Compound
-from lost_update_lab.servers.mariadb import clock_words, deadlines, locks
+from lost_update_lab.servers.mariadb import clock_words, ddl, deadlines, locks
 from lost_update_lab.servers.mariadb.bypass import MariadbBypassDetector, made
 from lost_update_lab.servers.mariadb.looks import MariadbLooks
 from lost_update_lab.servers.mariadb.memoised import (
@@ -244,6 +244,11 @@ class MariaDBServer(KeptOfSchedule, Plain):
         self.looks.note(text, locks_what_it_sees=not self.answers.weak)
         if self.compound.looks_first(text):
             self.looks.hold(self.driver.number(connection), text)
+
+    def makes(self, text: str) -> bool:
+        """Does this command leave something else than rows?"""
+        watched = self.looks.watched
+        return watched and ddl.makes(text, self.snapshot.tables, self.looks.routines_in(text))
 
     def looked(self, connection: Any) -> None:
         """Its command has looked at rows, and has locked none."""

@@ -16,10 +16,9 @@ from typing import Any
 
 from psycopg.pq import ExecStatus
 
-from lost_update_lab.model.errors import IN_THE_SETUP, Broken
-from lost_update_lab.telling.narrative import shortened
+from lost_update_lab.model.errors import Broken
+from lost_update_lab.servers.makes import MAKES, refused
 
-MAKES = "the explorer puts rows back, and no tables: what an operation makes, alters or drops is not explored"
 #: the commands that make tables, and what belongs to them
 TABLES = ("CREATE TABLE", "CREATE TABLE AS", "SELECT INTO", "CREATE INDEX")
 #: the function notes what it refuses in a sequence, which no rollback takes back: code may hide the error. Once the
@@ -78,8 +77,3 @@ def allow(admin: Any) -> None:
 def beyond(text: str) -> Broken | None:
     """The reason why the explorer cannot vouch for this command; None if it can, or if PostgreSQL says so."""
     return refused(text) if _UNHEARD.match(text) else None
-
-
-def refused(text: str = "") -> Broken:
-    """`text`: the command that was refused."""
-    return Broken(f"{MAKES} ({shortened(text or 'inside of a function', 80)})", IN_THE_SETUP)

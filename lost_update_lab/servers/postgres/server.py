@@ -20,6 +20,7 @@ from lost_update_lab.servers.clock import ServerClock
 from lost_update_lab.servers.compound import Compound
 from lost_update_lab.servers.deadlines import Ends
 from lost_update_lab.servers.draws import Draws
+from lost_update_lab.servers.makes import refused
 from lost_update_lab.servers.postgres import ddl, deadlines, levels, limits, locks
 from lost_update_lab.servers.postgres.bypass import PostgresBypassDetector
 from lost_update_lab.servers.postgres.kept import KeptSessions
@@ -29,7 +30,6 @@ from lost_update_lab.servers.postgres.locks import (
     array,
     edges,
     holds,
-    keeps,
     who_of,
     wrote,
 )
@@ -337,7 +337,7 @@ class PostgresServer(Plain):
         return any(s.pgconn.transaction_status != TransactionStatus.IDLE or holds(s) for s in live)
 
     def keeps_rows(self, sessions: Sequence[Any]) -> bool:
-        return any(map(keeps, sessions))
+        return any(map(locks.keeps, sessions))
 
     def keeps_out(self, sessions: Sequence[Any]) -> bool:
         return any(holds(session) for session in sessions if not session.closed)
@@ -368,7 +368,7 @@ class PostgresServer(Plain):
         for result in results:
             rows = [result.get_value(row, 1) for row in range(result.ntuples)]
             if b"" in rows:
-                raise ddl.refused()
+                raise refused()
             if result.status != ExecStatus.TUPLES_OK or rows:
                 raise RuntimeError(f"sessions still hold locks: {rows or result.error_message!r}")
 

@@ -95,6 +95,26 @@ def grants_a_right(name: str, sql: str) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def row_with_a_late_index(name: str, sql: str) -> Iterator[None]:
+    """It looks, and then inserts. One that has waited makes the index without which two do so at once."""
+    with connections[sql].cursor() as cursor:
+        cursor.execute("CREATE TABLE IF NOT EXISTS its_own (name text)")
+        waited = False
+        while True:
+            cursor.execute("SELECT FROM its_own WHERE name = %s", [name])
+            if not cursor.rowcount:
+                if waited:
+                    cursor.execute("CREATE UNIQUE INDEX IF NOT EXISTS only_one ON its_own (name)")
+                cursor.execute("INSERT INTO its_own VALUES (%s) ON CONFLICT DO NOTHING", [name])
+                if cursor.rowcount:
+                    break
+            waited = True
+            time.sleep(1)
+        yield
+        cursor.execute(DELETE, [name])
+
+
 def _free(cursor: Any, name: str) -> bool:
     cursor.execute("SELECT 1 FROM its_own WHERE name = %s AND NOT taken", [name])
     return bool(cursor.fetchone())
@@ -135,3 +155,15 @@ def test_what_it_makes_beside_tables_is_refused() -> None:
         ((_, answer),) = lanes.explore([Job(strategy=f"{__name__}:{grants_a_right.__name__}", faults=0)])
     assert "puts rows back, and no tables" in answer["error"]
     assert "in a migration" in answer["remedy"]
+
+
+@pytest.mark.deep
+@pytest.mark.usefixtures("committed_db")
+def test_an_index_that_is_made_in_the_middle_of_the_search_is_said() -> None:
+    """The schedules after it had the index, and the search was exhausted all the same."""
+    with Lanes(1) as lanes:
+        job = Job(strategy=f"{__name__}:{row_with_a_late_index.__name__}", faults=0)
+        ((_, answer),) = lanes.explore([job])
+    found = answer["result"]
+    assert not found.exhausted
+    assert "an index, in the middle of the search, which is not put back: only_one" in found.cause
