@@ -18,7 +18,6 @@ from lost_update_lab.adapters.versions import Library, Names
 wait: Any = psycopg.Connection.wait
 connect: Any = psycopg.Connection.connect.__func__  # type: ignore[attr-defined]
 close: Any = psycopg.Connection.close
-#: the generator of the handshake, of both forms
 connecting: Any = psycopg.BaseConnection._connect_gen.__func__  # type: ignore[attr-defined]
 #: asks the server, past the connection, to cancel what is under way there
 cancel: Any = psycopg.BaseConnection.cancel
@@ -39,6 +38,8 @@ EXECUTE, COMMIT, ROLLBACK, ENTER, EXIT = (
     "_enter_gen",
     "_exit_gen",
 )
+#: … the one of the handshake, of both forms
+CONNECTING = "_connect_gen"
 #: … the one that waits for notifications
 NOTIFIES = "notifies"
 #: … the method that returns the text of BEGIN
@@ -51,7 +52,7 @@ SILENT = ("_set_autocommit_gen", "_set_isolation_level_gen", "_set_read_only_gen
 _CONNECTION = (
     "wait",
     "connect",
-    "_connect_gen",
+    CONNECTING,
     "close",
     BEGIN,
     "_exec_command",

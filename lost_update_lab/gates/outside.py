@@ -39,8 +39,8 @@ _DATABASE = "sqlite3.connect"
 _EVENTS = frozenset(
     {"open", "fcntl.fcntl", _DATABASE, _CONNECTS, *_DATAGRAMS, *_CALLS, *_PATHS, *_ASKS, *_LISTS, *_PROGRAMS}
 )
-#: paths that no lock is made of: devices, and Python's own files of modules
-_NEVER = ("/dev/", "/proc/")
+#: no lock is made of devices. But what lies in memory is a file like any other
+_DEVICES, _IN_MEMORY = ("/dev/", "/proc/"), "/dev/shm/"  # noqa: S108
 IN_THIS_PROCESS = (
     "let the worker call the operation itself in this process (a server: by its framework's test client)"
 )
@@ -130,7 +130,8 @@ def _on_this_machine(place: Here, event: str, args: tuple[Any, ...]) -> Broken |
 
 
 def _is_never_a_lock(name: str) -> bool:
-    return name.startswith(_NEVER) or "__pycache__" in name or ".pyc" in name or _logs()
+    device = name.startswith(_DEVICES) and not name.startswith(_IN_MEMORY)
+    return device or "__pycache__" in name or ".pyc" in name or _logs()
 
 
 def _file(verb: str, path: Any, what: str = "") -> Broken | None:

@@ -48,6 +48,13 @@ def of_a_file(bank: Bank) -> Iterator[None]:
 
 
 @contextmanager
+def of_a_file_in_memory(bank: Bank) -> Iterator[None]:
+    with open("/dev/shm/lost-update-lab-x.lock", "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+@contextmanager
 def of_a_folder(bank: Bank) -> Iterator[None]:
     while True:
         try:
@@ -77,6 +84,7 @@ def of_this_process(bank: Bank) -> Iterator[None]:
     [
         (of_a_library, "x.lock"),
         (of_a_file, "it opens the file x.lock for writing"),
+        (of_a_file_in_memory, "it opens the file /dev/shm/lost-update-lab-x.lock for writing"),
         (of_a_folder, "it changes (os.mkdir) the file x.lock"),
         (of_another_server, "it talks to 127.0.0.1:9"),
         (of_this_process, "it waits for a lock inside of this process (test_outside.py, line "),

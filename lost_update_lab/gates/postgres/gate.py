@@ -313,6 +313,6 @@ def install(patches: Patches) -> None:
     patches.method(psycopg.BaseConnection, "cancel", _cancel)
     patches.method(psycopg.Connection, "cancel_safe", _cancel_safe)
     patches.method(psycopg.Connection, "connect", classmethod(connect))
-    patches.method(psycopg.BaseConnection, "_connect_gen", classmethod(connecting_steps))
+    patches.method(psycopg.BaseConnection, driver.CONNECTING, classmethod(connecting_steps))
     patches.method(psycopg.Connection, "close", close)
     patches.everywhere(psycopg.connect, partial(connect, psycopg.Connection))
