@@ -75,8 +75,8 @@ SIDE_BY_SIDE = --dist loadfile --no-loadscope-reorder --max-worker-restart 0 -n
 test: $(VENV)/dev.stamp  ## run the tests on real servers; the last lines name what test-deep runs
 	$(PY) -m pytest -m "not whole_command and not deep" $(SIDE_BY_SIDE) $(WORKERS) $(ARGS)
 
-# A whole command starts servers, a web server and a swarm of its own: two at a time, after the others.
-COMMAND_WORKERS ?= 2
+# A whole command starts servers, a web server and a swarm of its own: three at a time, after the others.
+COMMAND_WORKERS ?= 3
 
 .PHONY: test-deep
 test-deep: $(VENV)/dev.stamp  ## run the long searches and the whole commands; SHORT=1 runs what CI runs
