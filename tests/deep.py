@@ -1,6 +1,6 @@
 """Two kinds of tests take long. `make test` leaves them to `make test-deep` and names each of them at its end.
 
-    whole_command    runs a command of the lab from beginning to end. It needs a whole core: two sessions side by side
+    whole_command    runs a command of the lab from beginning to end. It needs about a core: three sessions side by side
     deep             a long search, measurement or tour, of which `make test` has a smaller one. Sessions side by side
     deep_after(n)    the same, for all but the first n parameters of the test
 

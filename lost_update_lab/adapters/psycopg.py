@@ -28,6 +28,7 @@ executemany: Any = psycopg.Cursor.executemany
 executemany_async: Any = psycopg.AsyncCursor.executemany
 #: … and the same of its asyncio form
 wait_async: Any = psycopg.AsyncConnection.wait
+close_async: Any = psycopg.AsyncConnection.close
 connect_async: Any = psycopg.AsyncConnection.connect.__func__  # type: ignore[attr-defined]
 
 #: names of its generators

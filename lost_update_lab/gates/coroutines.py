@@ -8,6 +8,7 @@ on meanwhile, as it would. That is noticed (AtATime). Workers are interleaved as
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -19,10 +20,12 @@ from lost_update_lab.gates import clocks
 from lost_update_lab.gates.at_a_time import AtATime
 from lost_update_lab.gates.patch import Patches
 from lost_update_lab.gates.postgres import gate, unheard
+from lost_update_lab.gates.postgres.connections import UNLOCKS, goes_on, is_inside
 from lost_update_lab.gates.redis import coroutines
 from lost_update_lab.model.effects import NOBODY
 from lost_update_lab.runs.place import Active, anywhere, beside, connecting, here
 from lost_update_lab.servers.postgres.bypass import made
+from lost_update_lab.servers.postgres.locks import holds
 
 _sleep = asyncio.sleep
 _wait_conn, _wait_conn_async = waiting.wait_conn, waiting.wait_conn_async
@@ -52,6 +55,19 @@ async def connect(cls: Any, *args: Any, **keywords: Any) -> Any:
         connection = await driver.connect_async(cls, *args, **keywords)
     made().add(connection.info.backend_pid)
     return connection
+
+
+async def close(connection: Any) -> None:
+    """What the server does when a session ends is a step (gates/postgres/connections.py)."""
+    place = here()
+    if place and not place.run.ending:
+        with suppress(psycopg.Error):
+            if goes_on(connection) and is_inside(connection):
+                await connection.rollback()
+            if goes_on(connection) and holds(connection):
+                await connection.execute(UNLOCKS)
+                await connection.rollback()
+    await driver.close_async(connection)
 
 
 async def wait_conn(*args: Any, **keywords: Any) -> Any:
@@ -85,6 +101,7 @@ def install(patches: Patches) -> None:
     AtATime.seen.clear()
     patches.method(psycopg.AsyncConnection, "wait", wait)
     patches.method(psycopg.AsyncConnection, "cancel_safe", cancel_safe)
+    patches.method(psycopg.AsyncConnection, "close", close)
     patches.method(waiting, "wait_conn_async", wait_conn)
     patches.method(psycopg.AsyncConnection, "connect", classmethod(connect))
     patches.everywhere(asyncio.sleep, sleep)

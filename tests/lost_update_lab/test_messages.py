@@ -135,6 +135,7 @@ def test_in_memory_or_executed_the_search_is_the_same(explore: Explore, deposit:
     assert executed.in_memory == 0
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("recorded", [True, False])
 def test_a_message_that_is_unread_is_a_part_of_the_state(
     explore: Explore, monkeypatch: pytest.MonkeyPatch, recorded: bool

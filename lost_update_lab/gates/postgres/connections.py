@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
@@ -14,6 +15,9 @@ from lost_update_lab.runs.place import Here, anywhere, beside, connecting, here
 from lost_update_lab.servers.postgres.bypass import made
 from lost_update_lab.servers.postgres.locks import holds
 from lost_update_lab.servers.postgres.server import POSTGRES, PostgresServer
+
+#: as the server does at the end of a session
+UNLOCKS = "SELECT pg_advisory_unlock_all() /* close() */"
 
 
 def connect(cls: type[psycopg.Connection[Any]], *args: Any, **keywords: Any) -> psycopg.Connection[Any]:
@@ -49,23 +53,40 @@ def close(connection: psycopg.Connection[Any]) -> None:
     if place and isinstance(server, PostgresServer):
         if place.run.ending:
             server.end_sessions([connection])
+        else:
+            _let_go(connection)
         if _may_stay(connection):
             _keep(place, server, connection)
             return
     driver.close(connection)
 
 
+def goes_on(connection: Any) -> bool:
+    """Can it be asked, before its session ends?"""
+    usual = not (connection.closed or driver.belongs(connection) or driver.in_pipeline(connection))
+    return usual and connection.pgconn.status == ConnStatus.OK
+
+
+def is_inside(connection: Any) -> bool:
+    return connection.pgconn.transaction_status in (TransactionStatus.INTRANS, TransactionStatus.INERROR)
+
+
+def _let_go(connection: Any) -> None:
+    """What the server does when a session ends is a step that others see. close() hears of no error."""
+    with suppress(psycopg.Error):
+        if goes_on(connection) and is_inside(connection):
+            connection.rollback()
+        if goes_on(connection) and holds(connection):
+            connection.execute(UNLOCKS)
+            connection.rollback()
+
+
 def _may_stay(connection: Any) -> bool:
     """It is made by a worker, and its end changes nothing on the server: it is inside of no transaction, and holds
     nothing."""
-    raw = connection.pgconn
-    return (
-        hasattr(connection, "explorer_made_as")
-        and not connection.closed
-        and raw.status == ConnStatus.OK
-        and raw.transaction_status == TransactionStatus.IDLE
-        and not (holds(connection) or driver.belongs(connection) or driver.in_pipeline(connection))
-    )
+    made = hasattr(connection, "explorer_made_as") and goes_on(connection)
+    idle = connection.pgconn.transaction_status == TransactionStatus.IDLE
+    return made and idle and not holds(connection)
 
 
 def _keep(place: Here, server: PostgresServer, connection: Any) -> None:

@@ -104,21 +104,17 @@ async def by_a_coroutine(locks: bool) -> Any:
     return redeem(locks)
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize(
     "kind",
     [
         by_a_view,
         by_celery,
-        *(
-            pytest.param(kind, marks=pytest.mark.deep)
-            for kind in (
-                by_an_endpoint_of_drf,
-                redeem_in_procrastinate,
-                redeem_in_rq,
-                by_a_management_command,
-                by_a_coroutine,
-            )
-        ),
+        by_an_endpoint_of_drf,
+        redeem_in_procrastinate,
+        redeem_in_rq,
+        by_a_management_command,
+        by_a_coroutine,
     ],
     ids=lambda kind: getattr(kind, "__name__", type(kind).__name__),
 )

@@ -170,6 +170,7 @@ def test_a_task_that_comes_again_while_it_runs(trial: Trial, invariant: Any) -> 
         assert "every order of task 1 delivered twice, no fault in each" in found.bounds
 
 
+@pytest.mark.deep
 def test_delivered_twice_and_crashes(trial: Trial) -> None:
     """A crash leaves the task to its other delivery."""
     how: dict[str, Any] = {"setup": invoices, "retry": "delivered twice", "crashes": 1}

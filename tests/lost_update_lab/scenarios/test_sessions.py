@@ -95,3 +95,50 @@ def test_nothing_is_left_of_the_run_before(
     found = trial([operation, operation], setup=account, crashes=crashes, control=False)
     assert found.kept, found
     assert not found.notes
+
+
+def under_a_lock_of_its_session() -> None:
+    """Its end unlocks."""
+    with connect(autocommit=True) as sql:
+        sql.execute("SELECT pg_advisory_lock(7)")
+        _add(sql, "SELECT balance FROM account")
+
+
+def under_a_lock_of_its_session_in_a_transaction() -> None:
+    with connect() as sql:
+        sql.execute("SELECT pg_advisory_lock(7)")
+        sql.commit()
+        _add(sql, "SELECT balance FROM account")
+
+
+async def of_a_coroutine() -> None:
+    sql = await psycopg.AsyncConnection.connect(os.environ["DATABASE_URL"], autocommit=True)
+    async with sql:
+        await sql.execute("SELECT pg_advisory_lock(7)")
+        (balance,) = await (await sql.execute("SELECT balance FROM account")).fetchone() or (0,)
+        await sql.execute("UPDATE account SET balance = %s", [balance + 1])
+
+
+def unlocks_too_early() -> None:
+    with connect(autocommit=True) as sql:
+        sql.execute("SELECT pg_advisory_lock(7)")
+        (balance,) = sql.execute("SELECT balance FROM account").fetchone() or (0,)
+    with connect(autocommit=True) as sql:
+        sql.execute("UPDATE account SET balance = %s", [balance + 1])
+
+
+@pytest.mark.parametrize("crashes", [0, 1])
+@pytest.mark.parametrize(
+    ("operation", "verdict"),
+    [
+        (under_a_lock_of_its_session, "kept"),
+        (under_a_lock_of_its_session_in_a_transaction, "kept"),
+        (of_a_coroutine, "kept"),
+        (unlocks_too_early, "violated"),
+    ],
+)
+def test_the_end_of_a_session_unlocks(
+    trial: Callable[..., Result], operation: Any, verdict: str, crashes: int
+) -> None:
+    found = trial([operation, operation], setup=account, crashes=crashes, control=False)
+    assert (found.verdict, found.exhausted) == (verdict, True), found
