@@ -83,7 +83,7 @@ def pytest_deselected(items: Sequence[pytest.Item]) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """A worker of `-n 5` tells the process that writes the summary."""
+    """A worker of `-n 6` tells the process that writes the summary."""
     if (told := getattr(session.config, "workeroutput", None)) is not None:
         told["left_out"] = session.config.stash[LEFT_OUT]
 

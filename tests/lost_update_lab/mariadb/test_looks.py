@@ -68,7 +68,7 @@ def is_the_sum() -> bool:
     return found in (-1, right or 0)
 
 
-@pytest.mark.deep_after(3)
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize(
     ("refresh", "word"),
     [
@@ -150,6 +150,7 @@ def test_known_or_executed_it_comes_to_the_same(
     assert whole.exhausted
 
 
+@pytest.mark.deep
 def test_the_triggers_are_gone_with_the_search(trial: Trial) -> None:
     left = []
 

@@ -88,7 +88,7 @@ def test_a_search_makes_few_sessions(
 @pytest.mark.parametrize(
     "operation", [by_a_temporary_table, with_a_setting, prepared, leaves_without_a_commit]
 )
-@pytest.mark.parametrize("crashes", [0, 1])
+@pytest.mark.parametrize("crashes", [0, pytest.param(1, marks=pytest.mark.deep)])
 def test_nothing_is_left_of_the_run_before(
     trial: Callable[..., Result], operation: Any, crashes: int
 ) -> None:
@@ -127,7 +127,7 @@ def unlocks_too_early() -> None:
         sql.execute("UPDATE account SET balance = %s", [balance + 1])
 
 
-@pytest.mark.parametrize("crashes", [0, 1])
+@pytest.mark.parametrize("crashes", [0, pytest.param(1, marks=pytest.mark.deep)])
 @pytest.mark.parametrize(
     ("operation", "verdict"),
     [
