@@ -11,6 +11,7 @@ import pytest
 
 from lost_update_lab.command.main import main
 from lost_update_lab.embedded import mariadb
+from lost_update_lab.under_test import servers as known
 from lost_update_lab.under_test.mariadb import parameters
 from tests.lost_update_lab.mariadb import locks
 
@@ -71,6 +72,7 @@ def test_mariadb_is_not_installed(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("DATABASE_URL", "mariadb")
+    monkeypatch.setattr(known, "_embedded", {})  # another test may have started one
     monkeypatch.setattr(mariadb, "PLACES", "/nowhere")
     assert main(["trust", f"{HERE}:named"]) == 2
     told = capsys.readouterr().err
