@@ -3,6 +3,7 @@
 import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
+from itertools import takewhile
 
 import pytest
 from redis import Redis
@@ -283,3 +284,24 @@ def test_a_foreign_list_in_place_of_the_queue_is_reported_at_the_release(holder,
         LockError, match="x: one of its keys holds something else; give the lock another name"
     ):
         holder.release()
+
+
+def test_nobody_asks_twice_while_the_lock_is_handed_over(actor, holder, queued, redis_client):
+    waiter = actor(lease=30)
+
+    def cycle():
+        waiter.tell("acquire")
+        queued(1)
+        holder.release()
+        assert waiter.answer()[0] is True
+        assert waiter.tell("release").answer()[0] is None
+
+    cycle()  # the waiter connects, and the server learns the scripts
+    holder.acquire()
+    with redis_client.monitor() as heard:
+        cycle()
+        redis_client.echo("the end")
+        until_then = takewhile(lambda each: "the end" not in each["command"], heard.listen())
+        words = [each["command"].split()[0] for each in until_then if each["client_type"] != "lua"]
+    of_the_lock = [word for word in words if word not in ("HELLO", "CLIENT", "LLEN")]
+    assert of_the_lock == ["EVALSHA"] * 3, "the waiter asks, the holder hands over, the waiter gives back"
