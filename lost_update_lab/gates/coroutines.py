@@ -20,12 +20,11 @@ from lost_update_lab.gates import clocks
 from lost_update_lab.gates.at_a_time import AtATime
 from lost_update_lab.gates.patch import Patches
 from lost_update_lab.gates.postgres import gate, unheard
-from lost_update_lab.gates.postgres.connections import UNLOCKS, goes_on, is_inside
+from lost_update_lab.gates.postgres.connections import sent_by_the_end
 from lost_update_lab.gates.redis import coroutines
 from lost_update_lab.model.effects import NOBODY
 from lost_update_lab.runs.place import Active, anywhere, beside, connecting, here
 from lost_update_lab.servers.postgres.bypass import made
-from lost_update_lab.servers.postgres.locks import holds
 
 _sleep = asyncio.sleep
 _wait_conn, _wait_conn_async = waiting.wait_conn, waiting.wait_conn_async
@@ -58,15 +57,12 @@ async def connect(cls: Any, *args: Any, **keywords: Any) -> Any:
 
 
 async def close(connection: Any) -> None:
-    """What the server does when a session ends is a step (gates/postgres/connections.py)."""
+    """As one that is no coroutine's (gates/postgres/connections.py), but its session does not stay."""
     place = here()
     if place and not place.run.ending:
         with suppress(psycopg.Error):
-            if goes_on(connection) and is_inside(connection):
-                await connection.rollback()
-            if goes_on(connection) and holds(connection):
-                await connection.execute(UNLOCKS)
-                await connection.rollback()
+            for send in sent_by_the_end(connection):
+                await send()
     await driver.close_async(connection)
 
 

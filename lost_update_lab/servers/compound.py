@@ -97,14 +97,14 @@ class Compound:
 
     def __contains__(self, text: str) -> bool:
         """`text`: a command that writes, or may do so."""
-        statement = without_comments(text.partition(" ← ")[0])
+        statement = _statement_of(text)
         if statement not in self._known:
             self._known[statement] = bool(_READS.match(statement)) or self._calls(statement)
         return self._known[statement] or (self._was_seen and bool(_CHANGES.match(statement)))
 
     def looks_first(self, text: str) -> bool:
         """Does this command read by more than the rows that it locks, or call a function that may?"""
-        return self.watched and text in self and self._known[without_comments(text.partition(" ← ")[0])]
+        return self.watched and text in self and self._known[_statement_of(text)]
 
     def _calls(self, statement: str) -> bool:
         return bool(_WRITES.match(statement)) and not self._called.isdisjoint(_words(statement))
@@ -117,12 +117,17 @@ class Compound:
 def looks_elsewhere(text: str) -> bool:
     """Is it a SELECT that locks the rows of one table, and looks at other rows, which it does not lock? What changes
     rows locks them as it looks, or is held there."""
-    statement = without_comments(text.partition(" ← ")[0])
+    statement = _statement_of(text)
     if not _SELECTS.match(statement) or not _LOCKS.search(statement):
         return False
     if _CHANGING.search(_LOCKS.sub("", statement)):
         return False
     return bool(_TWICE.search(statement) or _OF_SOME.search(statement))
+
+
+def _statement_of(text: str) -> str:
+    """Without its values, from its first word on."""
+    return without_comments(text.partition(" ← ")[0])
 
 
 def _words(statement: str) -> set[str]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import psycopg
@@ -16,8 +16,9 @@ from lost_update_lab.servers.postgres.bypass import made
 from lost_update_lab.servers.postgres.locks import holds
 from lost_update_lab.servers.postgres.server import POSTGRES, PostgresServer
 
+_INSIDE = (TransactionStatus.INTRANS, TransactionStatus.INERROR)
 #: as the server does at the end of a session
-UNLOCKS = "SELECT pg_advisory_unlock_all() /* close() */"
+_UNLOCKS = "SELECT pg_advisory_unlock_all() /* close() */"
 
 
 def connect(cls: type[psycopg.Connection[Any]], *args: Any, **keywords: Any) -> psycopg.Connection[Any]:
@@ -54,37 +55,34 @@ def close(connection: psycopg.Connection[Any]) -> None:
         if place.run.ending:
             server.end_sessions([connection])
         else:
-            _let_go(connection)
+            with suppress(psycopg.Error):  # close() hears of none
+                for send in sent_by_the_end(connection):
+                    send()
         if _may_stay(connection):
             _keep(place, server, connection)
             return
     driver.close(connection)
 
 
-def goes_on(connection: Any) -> bool:
-    """Can it be asked, before its session ends?"""
+def sent_by_the_end(connection: Any) -> Iterator[Callable[[], Any]]:
+    """What the server does when a session ends is a step that others see. Yields what does it, of either form, one
+    after the other."""
+    if _can_be_asked(connection) and connection.pgconn.transaction_status in _INSIDE:
+        yield connection.rollback
+    if _can_be_asked(connection) and holds(connection):
+        yield partial(connection.execute, _UNLOCKS)
+        yield connection.rollback
+
+
+def _can_be_asked(connection: Any) -> bool:
     usual = not (connection.closed or driver.belongs(connection) or driver.in_pipeline(connection))
     return usual and connection.pgconn.status == ConnStatus.OK
-
-
-def is_inside(connection: Any) -> bool:
-    return connection.pgconn.transaction_status in (TransactionStatus.INTRANS, TransactionStatus.INERROR)
-
-
-def _let_go(connection: Any) -> None:
-    """What the server does when a session ends is a step that others see. close() hears of no error."""
-    with suppress(psycopg.Error):
-        if goes_on(connection) and is_inside(connection):
-            connection.rollback()
-        if goes_on(connection) and holds(connection):
-            connection.execute(UNLOCKS)
-            connection.rollback()
 
 
 def _may_stay(connection: Any) -> bool:
     """It is made by a worker, and its end changes nothing on the server: it is inside of no transaction, and holds
     nothing."""
-    made = hasattr(connection, "explorer_made_as") and goes_on(connection)
+    made = hasattr(connection, "explorer_made_as") and _can_be_asked(connection)
     idle = connection.pgconn.transaction_status == TransactionStatus.IDLE
     return made and idle and not holds(connection)
 
