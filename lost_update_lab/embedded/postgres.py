@@ -27,6 +27,7 @@ SETTINGS = {
     # writes them to the log while the others wait. The server itself takes 16 MB when shared_buffers is 512 MB or more.
     "wal_buffers": "16MB",
     "wal_writer_delay": "10ms",
+    "dynamic_shared_memory_type": "mmap",  # in its own folder: a killed server would leave segments in /dev/shm
     "log_line_prefix": "%m [%p] ",
     "logging_collector": "off",
 }

@@ -39,6 +39,7 @@ def written(folder: Path, lines: int) -> list[Path]:
     return paths
 
 
+@pytest.mark.deep
 def test_import_concurrently_and_see_who_overwrote_whom(page: Page, files: list[Path]) -> None:
     page.goto("/admin/")
     page.get_by_role("link", name="Import files").click()

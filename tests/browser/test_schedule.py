@@ -38,7 +38,7 @@ def page(request: pytest.FixtureRequest, folder: Path, chromium: Browser) -> Ite
     assert complaints == []
 
 
-@pytest.mark.deep_after(1)
+@pytest.mark.deep
 def test_forward_and_back(page: Page) -> None:
     where, now = page.locator("#where"), page.locator("#now")
     expect(where).to_have_text(f"0 / {LAST}")

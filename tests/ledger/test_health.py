@@ -32,6 +32,7 @@ def ask(web: WebServer, path: str) -> tuple[int, dict[str, str]]:
         return error.code, json.load(error)
 
 
+@pytest.mark.deep
 def test_servers_that_say_nothing_take_no_thread_of_the_web(servers) -> None:
     web, postgres, valkey = servers  # two threads
     postgres.pause()

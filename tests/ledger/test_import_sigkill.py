@@ -51,7 +51,7 @@ def posted(book: Book) -> int:
     return Entry.objects.filter(book=book).count()
 
 
-@pytest.mark.deep_after(1)
+@pytest.mark.deep
 @pytest.mark.parametrize("all_or_nothing", [False, True], ids=["line by line", "all or nothing"])
 def test_a_killed_workers_lines_are_posted_once_by_another(monkeypatch, all_or_nothing):
     monkeypatch.setenv("IMPORT_LEASE", "60")

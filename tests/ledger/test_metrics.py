@@ -155,6 +155,7 @@ def test_a_database_that_does_not_answer_is_reported(monkeypatch: pytest.MonkeyP
     assert ("lab_database_deadlocks_total",) not in seen
 
 
+@pytest.mark.deep
 def test_lost_money_is_seen_when_a_book_is_reconciled() -> None:
     book = open_book("no-lock", [("A1", 0, None)], values={"think": [0, 0]})
     store = store_of(book)

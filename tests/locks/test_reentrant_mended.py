@@ -2,11 +2,12 @@
 
 import gc
 import threading
+from contextlib import suppress
 
 import pytest
 
 from locks import reentrant_mended
-from locks.errors import LockUnsupported
+from locks.errors import LockLost, LockUnsupported
 from locks.reentrant_mended import ReentrantMendedLock
 
 from .interrupts import interrupted
@@ -20,11 +21,12 @@ def test_an_interrupted_acquire_is_not_renewed(redis_client):
     lock = ReentrantMendedLock("x", redis=redis_client, lease=LEASE)
     while interrupted(step, lambda: lock.acquire(timeout=0), reentrant_mended):
         assert not lock.held, f"step {step}"
-        other = ReentrantMendedLock("x", redis=redis_client, lease=LEASE)
+        other = ReentrantMendedLock("x", redis=redis_client, lease=10)
         assert other.acquire(timeout=20 * LEASE), f"step {step}"
         other.release()
         assert lock.acquire(timeout=20 * LEASE), f"step {step}"
-        lock.release()
+        with suppress(LockLost):  # on a machine that stood still for so long
+            lock.release()
         step += 1
     assert step > 20
     assert lock.held

@@ -81,6 +81,7 @@ def test_two_faults_of_a_kind_count_to_that_kind(explore: Explore, monkeypatch: 
     assert cut.decided & {None, *KINDS} == {None}
 
 
+@pytest.mark.deep
 def test_nothing_is_decided_where_no_kind_was_finished(
     explore: Explore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

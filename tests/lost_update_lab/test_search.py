@@ -133,6 +133,7 @@ def test_what_a_worker_leaves_locked_stalls_the_others(explore: Explore, deposit
         assert (result.worst, result.exhausted, result.cause) == ("stalled", True, "")
 
 
+@pytest.mark.deep
 def test_setnx_and_a_crash_stall_everyone(explore: Explore) -> None:
     assert explore(bank.locked_by(setnx)).worst == UNBROKEN
     result = explore(bank.locked_by(setnx), faults=1, kinds=frozenset({Fault.CRASH}))

@@ -34,6 +34,7 @@ def asked(command: str, **form: object) -> Trial:
 EXPLORE = {"workload": "deposits", "budget": 20, "workers": 2, "faults": 0}
 
 
+@pytest.mark.deep
 def test_an_exploration_runs_and_its_findings_are_kept_and_downloaded() -> None:
     row = asked("explore", strategies=["naive-lock"], **EXPLORE)
     page = user("loadtest.view_trial")

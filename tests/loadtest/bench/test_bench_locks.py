@@ -100,6 +100,7 @@ def test_a_goal_whose_figures_are_missing_is_not_met():
     assert all("did not run" in goal["reason"] for goal in judged)
 
 
+@pytest.mark.deep
 def test_a_goal_can_be_missed(measured):
     slow = json.loads(json.dumps(measured.results))
     for row in slow:

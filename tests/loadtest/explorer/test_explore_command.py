@@ -41,23 +41,24 @@ def explore(*arguments: str, path: Path | None = None) -> subprocess.CompletedPr
 def explored(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> tuple[subprocess.CompletedProcess[str], dict[str, Any]]:
-    """naive-lock, select-for-update and the lock of docs/explorer.md with their control, without a fault."""
+    """naive-lock, atomic-update and the lock of docs/explorer.md with their control, without a fault."""
     folder = tmp_path_factory.mktemp("explored")
     [code] = re.findall(r"```python\n(.*?)```", DOCS.read_text(), re.DOTALL)
     (folder / "mylocks.py").write_text(code)
     done = explore(
-        "--strategy", "naive-lock", "--strategy", "select-for-update", "--strategy", "in-process",
+        "--strategy", "naive-lock", "--strategy", "atomic-update", "--strategy", "in-process",
         "--lock", "mylocks:lock", "--gate", "mylocks:gate",
         "--faults", "0", "--lanes", "1", "--output", str(folder), path=folder,
     )  # fmt: skip
     return done, {**json.loads(Path(folder, "explore.json").read_text()), "folder": folder}
 
 
+@pytest.mark.whole_command
 def test_the_file_says_what_was_found(explored: Any) -> None:
     done, report = explored
     assert lost("explore.json", report) == []
     results = {each["strategy"]: each for each in report["results"]}
-    assert list(results) == ["no-lock", "naive-lock", "select-for-update", "in-process", "mylocks:lock"]
+    assert list(results) == ["no-lock", "naive-lock", "atomic-update", "in-process", "mylocks:lock"]
     assert [each["verdict"] for each in results.values()] == ["lost", "lost", "kept", "not-run", "kept"]
     assert [each["exhausted"] for each in results.values()] == [True, True, True, False, True]
     assert "mylocks:lock: kept" in done.stderr  # and no picture of a padlock
@@ -88,6 +89,7 @@ def test_each_run_begins_as_a_new_process_would(tmp_path: Path) -> None:
     assert done.returncode == 0
 
 
+@pytest.mark.whole_command
 @pytest.mark.usefixtures("committed_db")
 def test_a_counterexample_is_printed_and_replayed(explored: Any) -> None:
     _, report = explored

@@ -143,7 +143,7 @@ def test_under_each_hazard_both_come_to_the_same(lanes: Lanes, strategy: str, fa
     assert {hazard: theirs.get(hazard) for hazard in ours} == ours
 
 
-@pytest.mark.deep_after(1)
+@pytest.mark.deep
 @pytest.mark.usefixtures("committed_db")
 @pytest.mark.parametrize(
     ("strategy", "faults", "verdict"),

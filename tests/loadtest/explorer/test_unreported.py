@@ -30,7 +30,7 @@ def posts_nothing(name: str, *, redis: Any) -> Iterator[None]:
     yield
 
 
-@pytest.mark.deep_after(1)
+@pytest.mark.deep
 @pytest.mark.usefixtures("committed_db")
 @pytest.mark.parametrize(
     ("lock", "words"),

@@ -20,6 +20,7 @@ class Few(MatrixPlan):
         ]
 
 
+@pytest.mark.deep
 @pytest.mark.timeout(300)
 def test_a_hazard_of_valkey_strikes_a_gate_that_was_asked(
     django_db_setup: None, django_db_blocker: Any

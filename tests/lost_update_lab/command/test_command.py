@@ -246,7 +246,7 @@ def test_a_guest_sits_once():
 """
 
 
-@pytest.mark.deep_after(1)
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("tests", "words"),
     [

@@ -9,6 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from lost_update_lab.embedded.postgres import Postgres
 from lost_update_lab.embedded.reaper import lives
 
 OWNER = """
@@ -88,3 +89,10 @@ def test_the_servers_do_not_hold_the_callers_output():
         timeout=100,
     )
     assert done.returncode == -signal.SIGKILL
+
+
+def test_a_killed_server_leaves_no_shared_memory_outside_of_its_folder():
+    with Postgres() as postgres:
+        mapped = {each.path for each in psutil.Process(postgres.pid).memory_maps()}
+    assert not [path for path in mapped if path.startswith("/dev/shm/PostgreSQL")]
+    assert [path for path in mapped if "pg_dynshmem" in path]

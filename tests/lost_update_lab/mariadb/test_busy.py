@@ -17,7 +17,7 @@ LONG = "SELECT SUM(a.seq * b.seq) FROM seq_1_to_1000000 a, seq_1_to_1000000 b"
 RUNNING = "SELECT COUNT(*) FROM information_schema.processlist WHERE info LIKE 'SELECT SUM(a.seq%'"
 
 
-@pytest.mark.deep_after(1)
+@pytest.mark.deep
 @pytest.mark.parametrize("inside", [False, True], ids=["alone", "while another one has a row"])
 def test_a_busy_command_is_let_go(explore: Explore, explored_mariadb: MariaDB, inside: bool) -> None:
     def deposit(bank: Bank, amount: int) -> str:

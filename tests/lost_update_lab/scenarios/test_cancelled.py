@@ -127,7 +127,7 @@ async def add_or_try_again(query: str, seconds: float) -> None:
         await add(query)
 
 
-@pytest.mark.deep_after(1)
+@pytest.mark.deep
 @pytest.mark.parametrize(("query", "verdict"), [(ADD, "violated"), (LOOKS, "violated"), (ONCE, "kept")])
 def test_a_write_that_may_have_been_done(
     trial: Trial, monkeypatch: pytest.MonkeyPatch, query: str, verdict: str

@@ -49,6 +49,7 @@ def test_one_schedule_of_a_pair(servers: dict[str, Any], monkeypatch: pytest.Mon
         explore(pairs=pairs, **servers)
 
 
+@pytest.mark.deep
 def test_isolation_levels(servers: dict[str, Any]) -> None:
     """READ COMMITTED loses; the stricter levels refuse the second one, which its caller has to try again."""
     found = explore(both(redeem), isolation=LEVELS, **servers)

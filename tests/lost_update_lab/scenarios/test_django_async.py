@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from subprocess import CompletedProcess
 
+import pytest
 
+
+@pytest.mark.deep
 def test_the_asynchronous_orm(project: Callable[..., CompletedProcess[str]]) -> None:
     done = project("django_async.py")
     told = done.stdout.splitlines()

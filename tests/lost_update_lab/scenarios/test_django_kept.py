@@ -8,7 +8,7 @@ from subprocess import CompletedProcess
 import pytest
 
 
-@pytest.mark.deep_after(1)
+@pytest.mark.deep
 @pytest.mark.parametrize("options", [{}, {"pool": True}, {"pool": {"min_size": 1, "max_size": 1}}])
 def test_what_a_process_keeps(
     project: Callable[..., CompletedProcess[str]], options: dict[str, object]

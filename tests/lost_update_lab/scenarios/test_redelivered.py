@@ -157,7 +157,7 @@ def pay_under_the_rows_lock(invoice: int, sql: Any) -> str:
     return "paid already" if paid else "paid"
 
 
-@pytest.mark.deep_after(1)
+@pytest.mark.deep
 @pytest.mark.parametrize("invariant", [None, (once_each, "charged twice")])
 def test_a_task_that_comes_again_while_it_runs(trial: Trial, invariant: Any) -> None:
     """No fault is needed: the queue waited less long than the task takes, or did not hear its acknowledgement."""

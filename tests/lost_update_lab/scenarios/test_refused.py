@@ -59,7 +59,7 @@ def nothing() -> None:
     """Whoever does not come to an end is stalled, whatever must hold."""
 
 
-@pytest.mark.deep_after(1)
+@pytest.mark.deep
 @pytest.mark.parametrize("every", [0.05, 7.0])
 @pytest.mark.parametrize(
     ("holds", "poll"),

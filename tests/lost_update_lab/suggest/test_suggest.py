@@ -337,6 +337,7 @@ def test_two_vouchers():
 """
 
 
+@pytest.mark.deep
 def test_pairs_that_the_tests_called_for_other_rows_are_named_and_left_out(project: Path) -> None:
     (project / "test_shop.py").write_text(APART)
     done = suggested(project)
