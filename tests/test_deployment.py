@@ -325,7 +325,7 @@ def wait_until(ask: Callable[[], Any], seconds: float = 200) -> Any:
     return patient(ask)
 
 
-@pytest.mark.deep_after(1)
+@pytest.mark.deep
 @pytest.mark.usefixtures("committed_db")
 @pytest.mark.parametrize(
     ("name", "queue"),

@@ -66,6 +66,7 @@ def test_outside_of_the_block_a_record_is_about_nothing() -> None:
     assert ids() == ("", "")
 
 
+@pytest.mark.deep
 def test_an_unknown_format_is_refused() -> None:
     with pytest.raises(ValueError, match="LOG_FORMAT='xml': write line"):
         logs.settings("xml", "INFO")

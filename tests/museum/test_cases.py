@@ -11,24 +11,17 @@ import pytest
 
 from museum import registry, runner
 
-#: in `make test`; the others are searched by `make test-deep`
-FAST = ("08-stale-save",)
+#: what CI searches of them
+SHORTEST = "08-stale-save"
+SLUGS = [
+    pytest.param(slug, marks=pytest.mark.deep(short=slug == SHORTEST), id=slug) for slug in registry.modules()
+]
 
 
-def holds(a_lane: ProcessPoolExecutor, slug: str) -> None:
+@pytest.mark.parametrize("slug", SLUGS)
+def test_a_case_has_the_verdict_that_it_states(a_lane: ProcessPoolExecutor, slug: str) -> None:
     result = a_lane.submit(runner.one, slug, 0).result()
     assert result["broken"]
     assert [form["replays"] for form in result["broken"]] == [10] * len(result["broken"])
     assert all(form["exhausted"] for form in result["mended"])
     assert result["mended"]
-
-
-@pytest.mark.parametrize("slug", FAST)
-def test_a_case_has_the_verdict_that_it_states(a_lane: ProcessPoolExecutor, slug: str) -> None:
-    holds(a_lane, slug)
-
-
-@pytest.mark.deep(short=False)
-@pytest.mark.parametrize("slug", [slug for slug in registry.modules() if slug not in FAST])
-def test_every_other_case_too(a_lane: ProcessPoolExecutor, slug: str) -> None:
-    holds(a_lane, slug)

@@ -35,7 +35,12 @@ from lost_update_lab.runs.found import Found
 from lost_update_lab.search.search import Search
 
 
-@pytest.mark.parametrize("name", CASES)
+LONGER = {"no lock, three deposits each", "no lock, four workers"}
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.deep] if name in LONGER else []) for name in CASES]
+)
 def test_the_explorer_is_right_on_every_case(explorer_urls: tuple[str, str], name: str) -> None:
     row = next(explorer.ours(CASES[name], *explorer_urls))  # the reduced search
     assert (row["verdict"], row["right"]) == (CASES[name].right, True)

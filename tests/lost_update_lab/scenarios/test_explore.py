@@ -315,6 +315,7 @@ def test_keys_are_put_back_also_where_a_framework_empties_the_tables(scenario_ur
         assert client.keys() == []
 
 
+@pytest.mark.deep
 def test_ctrl_c_says_what_was_seen_until_then(trial: Trial) -> None:
     """The schedule that has broken the invariant is told, and no other is run."""
     pressed = []
