@@ -21,10 +21,9 @@ class Names(NamedTuple):
     names: tuple[str, ...]
 
     def missing(self) -> Iterator[str]:
-        where = getattr(self.owner, "__qualname__", str(self.owner))
         owner = self.owner
-        known = _arguments(owner) if hasattr(owner, "__code__") else _attributes(owner, _sizes(owner))
-        return (f"{where}.{name}" for name in self.names if name not in known)
+        where = getattr(owner, "__qualname__", str(owner))
+        return (f"{where}.{name}" for name in _missing(owner, self.names, _sizes(owner)))
 
 
 class Library(NamedTuple):
@@ -48,25 +47,23 @@ class Library(NamedTuple):
             warnings.warn(f"{self.called} {found} is untested: {tested}", RuntimeWarning, stacklevel=2)
 
 
-def _arguments(function: Any) -> frozenset[str]:
-    return frozenset(function.__code__.co_varnames)
-
-
 def _sizes(owner: Any) -> tuple[int, ...]:
     """A name that is gone makes one of these smaller."""
     return tuple(len(vars(each)) for each in getattr(owner, "__mro__", (owner,)))
 
 
-@cache  # each exploration asks, and reading all methods of a client takes longer than many an exploration
-def _attributes(owner: Any, sizes: tuple[int, ...]) -> frozenset[str]:
-    """What the class, or module, has, and what its methods set: that includes what only an instance has."""
-    found: set[str] = set(dir(owner))
-    for each in getattr(owner, "__mro__", ()):
-        for member in vars(each).values():
-            # redis-py decorates what makes a connection
-            plain = inspect.unwrap(getattr(member, "__func__", member))
-            if code := getattr(plain, "__code__", None):
-                found.update(
-                    step.argval for step in dis.get_instructions(code) if step.opname == "STORE_ATTR"
-                )
-    return frozenset(found)
+@cache  # each exploration asks
+def _missing(owner: Any, names: Sequence[str], sizes: tuple[int, ...]) -> list[str]:
+    """The names that a function has no argument for; or that a class, or module, does not have and none of its methods
+    sets, so that no instance has them either."""
+    known = owner.__code__.co_varnames if hasattr(owner, "__code__") else dir(owner)
+    rest = [name for name in names if name not in known]
+    for member in (member for each in getattr(owner, "__mro__", ()) for member in vars(each).values()):
+        # redis-py decorates what makes a connection
+        plain = inspect.unwrap(getattr(member, "__func__", member))
+        code = getattr(plain, "__code__", None)
+        # to disassemble all of them takes longer than many an exploration
+        if code and set(rest).intersection(code.co_names):
+            found = {step.argval for step in dis.get_instructions(code) if step.opname == "STORE_ATTR"}
+            rest = [name for name in rest if name not in found]
+    return rest
