@@ -34,7 +34,6 @@ from lost_update_lab.model.transitions import Kind, Transition
 from lost_update_lab.runs.found import Found
 from lost_update_lab.search.search import Search
 
-
 LONGER = {"no lock, three deposits each", "no lock, four workers"}
 
 
