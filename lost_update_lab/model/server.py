@@ -105,6 +105,12 @@ class Server(Protocol):
     def keeps_rows(self, sessions: Sequence[Any]) -> bool:
         """Has one of them locked rows, until its transaction ends?"""
 
+    def watches(self, sessions: Sequence[Any]) -> bool:
+        """Does one of them watch something? Then a write that no look at the contents shows may count for it."""
+
+    def watched(self) -> bytes:
+        """What sessions watch, and whether it was written since."""
+
     def lag(self) -> None:
         """From now on no write reaches the replica."""
 

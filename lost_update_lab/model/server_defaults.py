@@ -45,6 +45,12 @@ class Plain:
     def keeps_rows(self, sessions: Sequence[Any]) -> bool:
         return False
 
+    def watches(self, sessions: Sequence[Any]) -> bool:
+        return False
+
+    def watched(self) -> bytes:
+        return b""
+
     def stop(self, task: Task) -> None:
         raise NotImplementedError
 

@@ -95,7 +95,8 @@ class Task:
     #: when the leases end that existed before its round; `renews`: its last round moved one (a sign of life, a renewal)
     leases: Mapping[tuple[str, str], int] | None = None
     renews: bool = False
-    #: it has asked for a server's clock in this round (`timed`), or in the last one
+    #: what it was told in this round (`timed`), or in the last one, may change though nothing that it sees does: by a
+    #: server's clock, or by a WATCH
     timed: bool = False
     by_clock: bool = False
     #: what everyone could see when its round began, plus what it has written itself since: a sign of life is not news

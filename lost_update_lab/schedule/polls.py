@@ -26,7 +26,8 @@ def close(world: World, task: Task, seconds: float | None, in_server: bool = Fal
     if task.leases is None and world.full:  # not a step: it asked no server
         task.seen = world.polled()
     ends, before, task.leases = world.leases(), task.leases or {}, None
-    by_clock, renews = task.timed, any(ends.get(key, end) > end for key, end in before.items())
+    by_clock = task.timed or _watches(world, task)
+    renews = any(ends.get(key, end) > end for key, end in before.items())
     task.timed = False
     beyond = world.full and not virtual_clock.held_back(world, task.worker)  # no other worker is due
     watched = virtual_clock.watched_well(world, task)
@@ -49,3 +50,8 @@ def close(world: World, task: Task, seconds: float | None, in_server: bool = Fal
             world.progress_at = world.now
     elif task.vain_since is None and world.full and seconds is not None:  # without a time-out it is no poll
         task.vain_since = world.now
+
+
+def _watches(world: World, task: Task) -> bool:
+    """Does its worker wait with a WATCH? What breaks that need not be news to anybody else."""
+    return any(world.servers[name].watches(list(of)) for name, of in task.worker.sessions.items())

@@ -92,7 +92,7 @@ def shape(world: World) -> bytes:
     def ranked(at: int | None) -> int | None:
         return None if at is None else rank.get(at, -1)
 
-    servers = [(server.lags, server.contents()) for server in world.servers.values()]
+    servers = [(server.lags, server.contents(), server.watched()) for server in world.servers.values()]
     workers = [_worker(world, worker, ranked, None) for worker in world.workers]
     waiting = [task.name for task in world.waiting_line]
     clock = world.now if _timed(world) else None  # then polls that follow each other are not told the same

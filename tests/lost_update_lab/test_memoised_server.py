@@ -18,7 +18,7 @@ from lost_update_lab.runs.found import SearchResult
 from lost_update_lab.search.search import Search
 from lost_update_lab.servers.postgres.server import PostgresServer
 from lost_update_lab.servers.postgres.transactions import draws_number
-from lost_update_lab.servers.redis.memoised import repeatable
+from lost_update_lab.servers.redis.repeatable import repeatable
 from tests.lost_update_lab import bank
 from tests.lost_update_lab.test_in_memory_run import told
 
@@ -136,6 +136,7 @@ def test_a_function_that_uses_another_table_shows_no_more_than_it(
     ("words", "script", "known"),
     [
         ([b"set", b"lock", b"1", b"NX"], None, True),
+        ([b"watch", b"lock"], None, True),  # whether it is broken is known
         ([b"SRANDMEMBER", b"set"], None, False),
         ([b"XREADGROUP", b"GROUP", b"g", b"c"], None, True),  # what a group has read is shown
         ([b"XAUTOCLAIM", b"s", b"g", b"c", b"5"], None, True),  # how long a message is pending is virtual

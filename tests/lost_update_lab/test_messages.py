@@ -165,7 +165,7 @@ def test_answers_that_forget_who_listens_are_noticed(
 
     def forgetful(answers: Any, *asked: Any) -> Any:
         found = right(answers, *asked)
-        return found and (*found[:-1], bool(found[-1]))
+        return found and found._replace(heard=(True,) if found.heard else ())
 
     monkeypatch.setattr(memoised.RedisAnswers, "question", forgetful)
     assert "not repeatable" in noticed(explore, if_anybody_listens, monkeypatch)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,6 +27,8 @@ class Gated:
     number: int  # CLIENT ID
     outbox: deque[tuple[list[bytes], bytes]] = field(default_factory=deque)
     op: Op | None = None
+    #: what was sent last, or is about to be
+    sent: bytes = b""
     #: inside MULTI, WATCH or a subscription: not to be used again if the run ends here
     mode: bytes = b""
     #: the commands by which it has subscribed, also in its handshake: as long as it lives, it may get messages
@@ -70,6 +73,30 @@ def connect_again(connection: Any, gate: Gated) -> None:
         connection.disconnect()
         connection.connect()
     gate.number, connection.explorer_socket = connection.explorer_number, redis_py.socket(connection)
+    gate.mode, gate.queued = b"", b""
+
+
+def cut(connection: Any, gated: Gated) -> None:
+    """The client loses the connection. The server forgets what that watched."""
+    gated.outbox.clear()
+    gated.server.watches_of.forget(gated.who)
+    connection.disconnect()
+
+
+def changes_mode(gated: Gated, op: Op, words: Sequence[bytes]) -> None:
+    """A command that begins, or ends, a MULTI, a WATCH or a subscription; or is queued in a MULTI."""
+    name, in_multi = words[0].upper(), gated.mode == b"MULTI"
+    gated.server.watches_of.sent(gated.who, gated.number, words, in_multi)
+    if name == b"MULTI":
+        gated.batch = []
+    elif in_multi:
+        gated.batch += [op] if op.local else []
+    if name.endswith(b"SUBSCRIBE"):
+        gated.mode = b"SUBSCRIBE"
+    elif name == b"MULTI" or (name == b"WATCH" and not in_multi):
+        gated.mode = name
+    elif name in (b"EXEC", b"DISCARD") or (name == b"UNWATCH" and not in_multi):
+        gated.mode = b""
 
 
 def known(connection: Any) -> Gated | None:

@@ -64,6 +64,9 @@ def send_packed_command(connection: Any, command: Any, check_health: bool = True
 
 def about_to_send(place: Here, connection: Any, command: Any, check_health: bool = True) -> Gated:
     if place.run.ending:
+        if [words for words, _ in split(command)] == [[b"UNWATCH"]]:
+            # a pipeline that is left: redis-py then closes the connection, and gives it back to its pool
+            raise redis.ConnectionError("Connection closed by server.")
         halt(place.task)
     gated = gate_of(place.run, place.task, connection)
     if check_health:

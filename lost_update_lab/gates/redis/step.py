@@ -10,7 +10,15 @@ from typing import Any
 import redis
 
 from lost_update_lab.adapters import redis_py
-from lost_update_lab.gates.redis.connections import Gated, connect_again, free_one, gate_of, known
+from lost_update_lab.gates.redis.connections import (
+    Gated,
+    changes_mode,
+    connect_again,
+    cut,
+    free_one,
+    gate_of,
+    known,
+)
 from lost_update_lab.gates.redis.messages import (
     begins_to_listen,
     has_read,
@@ -31,7 +39,8 @@ from lost_update_lab.schedule import pending
 from lost_update_lab.schedule.world import World
 from lost_update_lab.servers.redis.commands import UNANSWERED, for_ever, shown, subscribes, time_out, waits
 from lost_update_lab.servers.redis.leases import BY_A_KEY, BY_SET, FIELD, UNCODED, of_a_field
-from lost_update_lab.servers.redis.memoised import MemoisedRedis, Read, RedisAnswer, queued_after, repeatable
+from lost_update_lab.servers.redis.memoised import MemoisedRedis, Read, RedisAnswer
+from lost_update_lab.servers.redis.repeatable import queued_after, repeatable
 from lost_update_lab.servers.redis.scripts import script_of, time_of_day, virtual
 from lost_update_lab.servers.redis.server import RedisServer
 from lost_update_lab.servers.redis.streams import BY_ITSELF, IDLE, by_its_clock, least_idle
@@ -84,6 +93,9 @@ class RedisCommand:
         who, server, op = (task.worker.index, *self.name), world.servers[self.server], task.op
         assert isinstance(server, MemoisedRedis)
         assert op is not None
+        if gone := server.cut(who, self.raw, self.checked_out):
+            _told_of(world, task, op, *gone)
+            return
         by_message = server.listens(who) or subscribes(self.words)
         answered = not self.raw.startswith(UNANSWERED)
         if answered and not by_message:
@@ -118,6 +130,7 @@ class RedisCommand:
 
 def deliver(world: World, task: Task, connection: Any, gated: Gated) -> Standing:
     words, raw = gated.outbox.popleft()
+    gated.sent = raw
     answered = not raw.startswith(UNANSWERED)
     op = _describe(gated.server.name, gated.mode == b"MULTI", gated.server.reading, words)
     try:
@@ -136,7 +149,7 @@ def deliver(world: World, task: Task, connection: Any, gated: Gated) -> Standing
         before = unread(world, gated.server.name)
         redis_py.send(connection, [sent] if answered else [UNANSWERED, sent], check_health=False)
     except redis.RedisError as error:
-        _broke(world, task, op, error)
+        _broke(world, task, gated, op, error)
         raise
     if not answered:
         _unanswered(world, task, connection, gated, op, before)
@@ -157,7 +170,7 @@ def _until_answered(
     """The command was sent. `before`: what had come to those that listen."""
     gated.op, gated.news, sent_at = op, (), world.decisions
     name = words[0].upper()
-    _changes_mode(gated, op, name)
+    changes_mode(gated, op, words)
     if subscribes(words):
         gated.subscribed += (raw,)
         begins_to_listen(world, gated)
@@ -167,7 +180,7 @@ def _until_answered(
         else:
             yield from until_readable(world, task, connection, gated, time_out(name, words))
     except redis.RedisError as error:
-        _broke(world, task, op, error)
+        _broke(world, task, gated, op, error)
         raise
     finally:
         if not op.reads:
@@ -204,22 +217,7 @@ def unheard(world: World, task: Task, connection: Any, gated: Gated) -> Standing
             if op:
                 receive(world, task, connection, gated, op)
     gated.op, gated.mode = None, b""
-    gated.server.watching.pop(gated.who, None)
-    connection.disconnect()
-
-
-def _changes_mode(gated: Gated, op: Op, name: bytes) -> None:
-    """A command that begins, or ends, a MULTI, a WATCH or a subscription; or is queued in a MULTI."""
-    if name == b"MULTI":
-        gated.batch = []
-    elif gated.mode == b"MULTI":
-        gated.batch += [op] if op.local else []
-    if name in (b"MULTI", b"WATCH") or name.endswith(b"SUBSCRIBE"):
-        gated.mode = b"SUBSCRIBE" if name.endswith(b"SUBSCRIBE") else name
-    elif name in (b"EXEC", b"DISCARD", b"UNWATCH"):
-        gated.mode = b""
-    if name == b"WATCH" or not gated.mode:
-        gated.server.watches(gated.who, op, begins=name == b"WATCH")
+    cut(connection, gated)
 
 
 def _beyond(world: World, task: Task, gated: Gated, words: Sequence[bytes]) -> Broken | None:
@@ -253,13 +251,12 @@ def _unanswered(
     gated.server.barrier()
     gated.server.touched()
     gated.recorded, gated.news = None, news(world, gated, before)
-    changed = gated.asked and gated.server.contents() != gated.asked[1]
+    changed = gated.asked and gated.server.contents() != gated.asked.contents
     if changed or gated.news:  # else it may have met an error
         _learn(world, gated, op, b"", "")
     _is_unanswered(world, task, op)
     if task.loses_reply:
-        gated.outbox.clear()
-        connection.disconnect()
+        cut(connection, gated)
         lose(world, task)
         raise redis.ConnectionError("Connection closed by server.")
 
@@ -295,7 +292,7 @@ def receive(
         pending.hear(world, task, ("error", str(error)))
         raise
     except redis.RedisError as error:
-        _broke(world, task, op, error)
+        _broke(world, task, gated, op, error)
         raise
     if gated.subscribed and world.recorder and world.recorder.unnoted != unnoted:
         opaque(world, "code of a worker that is called while a message is read")
@@ -305,8 +302,7 @@ def receive(
     _told(world, task, op, told, exact)
     pending.hear(world, task, exact)
     if task.loses_reply:
-        gated.outbox.clear()
-        connection.disconnect()
+        cut(connection, gated)
         lose(world, task)
         raise redis.ConnectionError("Connection closed by server.")
     return reply
@@ -328,10 +324,16 @@ def _in_virtual_time(world: World, gated: Gated, op: Op, reply: Any) -> Any:
     return reply
 
 
-def _broke(world: World, task: Task, op: Op, error: redis.RedisError) -> None:
+def _broke(world: World, task: Task, gated: Gated, op: Op, error: redis.RedisError) -> None:
+    if world.learns and gated.number < 0 and gated.sent:
+        gated.server.answers.was_cut(gated.who[0], gated.sent, error)
+    _told_of(world, task, op, type(error), str(error))
+
+
+def _told_of(world: World, task: Task, op: Op, kind: type[Exception], text: str) -> None:
     """The client learns that its connection is gone: a worker that sends the same again is not where it was before."""
-    _told(world, task, op, f"({error})", b"broken " + type(error).__name__.encode())
-    pending.hear(world, task, ("broken", type(error), str(error)))
+    _told(world, task, op, f"({text})", b"broken " + kind.__name__.encode())
+    pending.hear(world, task, ("broken", kind, text))
 
 
 def _told(world: World, task: Task, op: Op, reply: str, exact: bytes) -> None:
@@ -339,6 +341,7 @@ def _told(world: World, task: Task, op: Op, reply: str, exact: bytes) -> None:
         task.history.add(op.identity, left=exact)
     else:
         task.history.add(op.identity, exact)
+    task.timed |= op.identity == b"EXEC" and exact == b"None"  # the same try may succeed, whatever it sees
     pending.tell(world, task, op, reply)
 
 
@@ -371,7 +374,7 @@ def _learn(world: World, gated: Gated, op: Op, exact: bytes, told: str, error: b
     here = any(_waits_for_reply(task, server) for task in world.waiting_line)
     if asked is None or here or loads or world.warming_up:
         return
-    if messages and not asked[-1]:
+    if messages and not asked.heard:
         opaque(world, "messages that no PUBLISH has sent")
         return
     contents, leases, granted = server.contents(), server.leases(), server.granted
@@ -379,7 +382,9 @@ def _learn(world: World, gated: Gated, op: Op, exact: bytes, told: str, error: b
         ends = tuple(
             (key, end - world.now if key in (granted or ()) else None) for key, end in leases.items()
         )
-        server.answers.known[asked] = RedisAnswer(exact, told, error, contents, ends, messages)
+        watching = server.watching()
+        broken = tuple(who for who, _ in asked.whole if who in watching and watching[who].broken)
+        server.answers.known[asked] = RedisAnswer(exact, told, error, contents, ends, messages, broken)
 
 
 def _waits_for_reply(task: Task, server: RedisServer) -> bool:

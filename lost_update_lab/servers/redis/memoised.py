@@ -7,7 +7,6 @@ it was answered at once, and WAIT and WAITAOF while the replicas follow.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
@@ -16,7 +15,9 @@ from lost_update_lab.model.errors import Unanswered
 from lost_update_lab.model.memoised_server import MemoisedServer, Who
 from lost_update_lab.model.workers import Task
 from lost_update_lab.servers.redis.commands import UNANSWERED, WAIT_COMMANDS, subscribes
-from lost_update_lab.servers.redis.scripts import called, script_of
+from lost_update_lab.servers.redis.repeatable import queued_after
+from lost_update_lab.servers.redis.scripts import script_of
+from lost_update_lab.servers.redis.watches import BROKEN, Watch, Whole, described, watch_after, whole
 
 #: words in a command by which it may read, or compare, the time that a lease has left
 _TIMED = (b"TTL", b"EXPIRETIME", b"\r\nGT\r\n", b"\r\nLT\r\n")
@@ -28,21 +29,6 @@ _TOLD_OTHERWISE = COUNTED | {b"EXPIRETIME", b"PEXPIRETIME", b"TIME", b"XPENDING"
 #: words of commands that deliver a message, or ask since when it is pending
 _PENDING = (b"XREADGROUP", b"XCLAIM", b"XAUTOCLAIM", b"XPENDING")
 
-
-_REPEATABLE = frozenset(
-    b"BLMOVE BLPOP BRPOP BRPOPLPUSH BZPOPMAX BZPOPMIN "
-    b"APPEND COPY DECR DECRBY DEL DELIFEQ DISCARD ECHO EVAL EVALSHA EXEC EXISTS EXPIRE GET GETBIT GETDEL GETEX "
-    b"GETRANGE GETSET HDEL HEXISTS HGET HGETALL HINCRBY HINCRBYFLOAT HKEYS HLEN HMGET HMSET HSET HSETNX HVALS "
-    b"INCR INCRBY INCRBYFLOAT LINDEX LINSERT LLEN LMOVE LPOP LPOS LPUSH LPUSHX LRANGE LREM LSET LTRIM MGET "
-    b"MSET MSETNX MULTI PERSIST PEXPIRE PING PSETEX PTTL PUBLISH RENAME RENAMENX RPOP RPOPLPUSH RPUSH RPUSHX "
-    b"SADD SCARD SET SETBIT SETEX SETNX SETRANGE SISMEMBER SMISMEMBER SREM STRLEN TIME TTL TYPE UNLINK WAIT "
-    b"WAITAOF XACK XADD XAUTOCLAIM XCLAIM XDEL XGROUP XLEN XPENDING XRANGE XREAD XREADGROUP XREVRANGE XTRIM "
-    b"ZADD ZCARD ZCOUNT ZINCRBY ZMSCORE ZPOPMAX ZPOPMIN ZRANGE ZRANGEBYSCORE ZRANK ZREM "
-    b"ZREMRANGEBYRANK ZREMRANGEBYSCORE ZREVRANGE ZREVRANK ZSCORE".split()
-)
-_CHANCE = re.compile(rb"\brandom\b|\bos\s*\.")
-
-
 #: the sessions that listen, each with the commands by which it has subscribed; and what came to them, in that order
 Listening = tuple[tuple[Who, tuple[bytes, ...]], ...]
 Messages = tuple[tuple[Who, tuple[bytes, ...]], ...]
@@ -51,7 +37,8 @@ Messages = tuple[tuple[Who, tuple[bytes, ...]], ...]
 class RedisAnswer(NamedTuple):
     """`exact`, `shown`: the reply as the worker was told it. `contents`: all keys afterwards. `leases`: the keys that
     have one, with its length in µs counted from the command; None: the lease that was there before. `messages`: what
-    came to those that listen; where the command's own session does, its reply is among them."""
+    came to those that listen; where the command's own session does, its reply is among them. `broken`: the sessions
+    whose WATCH it has broken."""
 
     exact: bytes
     shown: str
@@ -59,6 +46,23 @@ class RedisAnswer(NamedTuple):
     contents: bytes
     leases: tuple[tuple[str, int | None], ...] = ()
     messages: Messages = ()
+    broken: tuple[Who, ...] = ()
+
+
+class RedisQuestion(NamedTuple):
+    """All that an answer depends on. `fails`: the WATCH before this EXEC is broken. `whole`: those that it may break.
+    `heard`: who listens, if that counts."""
+
+    worker: int
+    contents: bytes
+    leased: frozenset[str]
+    queued: bytes
+    sent: bytes
+    left: str
+    clock: int
+    fails: bool = False
+    whole: Whole = ()
+    heard: tuple[Any, ...] = ()
 
 
 class Read(NamedTuple):
@@ -79,6 +83,7 @@ class Holding(Protocol):
     def lags(self) -> bool: ...
     def contents(self) -> bytes: ...
     def leases(self) -> Mapping[str, int]: ...
+    def watching(self) -> Mapping[Who, Watch]: ...
 
 
 class RedisAnswers:
@@ -90,6 +95,8 @@ class RedisAnswers:
         self.known: dict[Hashable, RedisAnswer] = {}
         #: (worker, message as it was sent) → as it was read; None: now so, now so
         self._reads: dict[tuple[int, bytes], Read | None] = {}
+        #: (worker, command) → the error by which its client learned that its connection was gone; None: now so, now so
+        self._errors: dict[tuple[int, bytes], tuple[type[Exception], str] | None] = {}
         self._rows: dict[bytes, list[Any]] = {}
         self._without: dict[tuple[bytes, frozenset[str]], bytes] = {}
 
@@ -102,7 +109,7 @@ class RedisAnswers:
         words: Sequence[bytes],
         sent: bytes,
         listening: Listening = (),
-    ) -> Hashable | None:
+    ) -> RedisQuestion | None:
         """`queued`: what this session's MULTI has queued; None: not known. Returns None if no answer is to be kept."""
         name = words[0].upper()
         if queued is None or (name in WAIT_COMMANDS and of.lags):
@@ -117,7 +124,12 @@ class RedisAnswers:
         if own and name in _TOLD_OTHERWISE:
             return None
         heard = (who, listening) if own or b"PUBLISH" in data or subscribes(words) else ()
-        return who[0], of.contents(), frozenset(leases), queued, sent, repr(left), clock, heard
+        executes, watching = not queued or name == b"EXEC", of.watching()
+        fails = name == b"EXEC" and watching.get(who, Watch()).broken
+        breaks = whole(watching, but=who if name == b"EXEC" else None)
+        breaks = breaks if executes and name not in self.reading else ()
+        held = of.contents(), frozenset(leases)
+        return RedisQuestion(who[0], *held, queued, sent, repr(left), clock, fails, breaks, heard)
 
     def was_read(self, worker: int, raw: bytes, how: Read) -> None:
         """This worker has read a message that was sent so."""
@@ -127,6 +139,18 @@ class RedisAnswers:
     def how_read(self, worker: int, raw: bytes) -> Read:
         """Raises Unanswered."""
         found = self._reads.get((worker, raw))
+        if found is None:
+            raise Unanswered
+        return found
+
+    def was_cut(self, worker: int, raw: bytes, error: Exception) -> None:
+        """This worker has sent that over a connection that the server had ended."""
+        key, how = (worker, raw), (type(error), str(error))
+        self._errors[key] = how if self._errors.get(key, how) == how else None
+
+    def how_cut(self, worker: int, raw: bytes) -> tuple[type[Exception], str]:
+        """Raises Unanswered."""
+        found = self._errors.get((worker, raw))
         if found is None:
             raise Unanswered
         return found
@@ -150,13 +174,15 @@ def name_of(key: bytes) -> str:
 
 class RedisSession(NamedTuple):
     """`queued`: what its MULTI has queued. `cut`: the server has ended it. `listens`: by which commands it subscribed.
-    `inbox`: what came and was not read. `op`: what it has sent, and whose reply comes as a message."""
+    `inbox`: what came and was not read. `op`: what it has sent, and whose reply comes as a message. `watch`: what it
+    watches."""
 
     queued: bytes = b""
     cut: bool = False
     listens: tuple[bytes, ...] = ()
     inbox: tuple[bytes, ...] = ()
     op: Op | None = None
+    watch: Watch | None = None
 
 
 class MemoisedRedis(MemoisedServer):
@@ -183,18 +209,28 @@ class MemoisedRedis(MemoisedServer):
     def in_multi(self, who: Who) -> bool:
         return bool(self.sessions.get(who, RedisSession()).queued)
 
+    def cut(self, who: Who, raw: bytes, checked_out: bool) -> tuple[type[Exception], str] | None:
+        """The error with which this command ends, as the connection is gone; None: it is not, or is made again. Raises
+        Unanswered."""
+        session = self.sessions.get(who, RedisSession(cut=self._failed_over))
+        if not session.cut or checked_out:
+            return None
+        if session.listens:
+            raise Unanswered
+        return self.answers.how_cut(who[0], raw)
+
     def answer(
         self, now: int, who: Who, op: Op, words: Sequence[bytes], sent: bytes, checked_out: bool
     ) -> RedisAnswer:
         """Execute it. `checked_out`: a connection that was cut is made again. Raises Unanswered."""
         session = self.sessions.get(who, RedisSession(cut=self._failed_over))
-        if session.cut and not checked_out:
-            raise Unanswered
+        assert checked_out or not session.cut
         session = RedisSession() if session.cut else session
         asked = self.answers.question(self, now, who, session.queued, words, sent, self.listening())
         if asked is None or (answer := self.answers.known.get(asked)) is None:
             raise Unanswered
-        session = session._replace(queued=queued_after(session.queued, words, sent) or b"")
+        watch = watch_after(session.watch, words, bool(session.queued))
+        session = session._replace(queued=queued_after(session.queued, words, sent) or b"", watch=watch)
         if subscribes(words):
             session = session._replace(listens=(*session.listens, sent))
         if session.listens and not sent.startswith(UNANSWERED):
@@ -203,6 +239,7 @@ class MemoisedRedis(MemoisedServer):
         for name, came in answer.messages:
             session = self.sessions[name]
             self.sessions[name] = session._replace(inbox=session.inbox + came)
+        self._break(answer.broken)
         if not op.reads:
             self.seen = answer.contents
             self._leases = {
@@ -222,6 +259,16 @@ class MemoisedRedis(MemoisedServer):
     def _drop(self, gone: Sequence[str]) -> None:
         self.seen = self.answers.without(self.seen, frozenset(gone))
         self._leases = {key: end for key, end in self._leases.items() if key not in gone}
+        self._break(
+            [who for who, keys in whole(self.watching()) if any(name_of(key) in gone for key in keys)]
+        )
+
+    def watching(self) -> Mapping[Who, Watch]:
+        return {who: session.watch for who, session in self.sessions.items() if session.watch}
+
+    def _break(self, watchers: Sequence[Who]) -> None:
+        for who in watchers:
+            self.sessions[who] = self.sessions[who]._replace(watch=BROKEN)
 
     def forget(self, who: Who) -> None:
         """The client has lost this connection, and makes another one."""
@@ -230,12 +277,12 @@ class MemoisedRedis(MemoisedServer):
     def end_sessions(self, sessions: Sequence[Who], cut: bool = False) -> None:
         for who in sessions:
             session = self.sessions.get(who, RedisSession())
-            if cut or session.queued or session.listens:
+            if cut or session.queued or session.listens or session.watch:
                 self.sessions[who] = RedisSession(cut=True, listens=session.listens)
 
     def undisturbed(self, op: Op, own: Sequence[Who], others: Sequence[Who]) -> bool:
         known = [self.sessions.get(who, RedisSession()) for who in (*own, *others)]
-        return op.reads or not any(session.queued or session.listens for session in known)
+        return op.reads or not any(each.queued or each.listens or each.watch for each in known)
 
     def holds(self, sessions: Sequence[Who]) -> bool:
         return any(self.sessions.get(who, RedisSession()).listens for who in sessions)
@@ -298,7 +345,13 @@ class MemoisedRedis(MemoisedServer):
 
     def hidden(self) -> bytes:
         unread = {who: each.inbox for who, each in self.sessions.items() if not each.cut}
-        return kept(self._kept, self._now) + told(unread)
+        return kept(self._kept, self._now) + self.watched() + told(unread)
+
+    def watched(self) -> bytes:
+        return described(self.watching())
+
+    def watches(self, sessions: Sequence[Who]) -> bool:
+        return any(self.sessions.get(who, RedisSession()).watch for who in sessions)
 
 
 def told(unread: Mapping[Who, tuple[bytes, ...]]) -> bytes:
@@ -313,32 +366,3 @@ def kept(what: tuple[bytes, Mapping[str, int]] | None, now: int) -> bytes:
         return b""
     contents, leases = what
     return contents + repr(sorted((key, end - now) for key, end in leases.items())).encode()
-
-
-def queued_after(queued: bytes | None, words: Sequence[bytes], sent: bytes) -> bytes | None:
-    """What a session has queued after this command. None: it watches, and is no longer known."""
-    name = words[0].upper()
-    if name == b"WATCH":
-        return None
-    if name in (b"EXEC", b"DISCARD", b"UNWATCH"):
-        return b""
-    if queued is None or name == b"MULTI" or queued:
-        return None if queued is None else queued + sent
-    return b""
-
-
-def repeatable(words: Sequence[bytes], script: bytes | None) -> bool:
-    """Does it get the same answer whenever the same keys are there, with the same values?
-
-    `script`: the text of the script that the command calls; None: it is not known, or none is called."""
-    name = words[0].upper()
-    if subscribes(words):
-        return True
-    if name not in _REPEATABLE:
-        return False
-    if name not in (b"EVAL", b"EVALSHA"):
-        return True
-    if script is None or _CHANCE.search(script):
-        return False
-    names = called(script)
-    return names is not None and names <= _REPEATABLE

@@ -18,7 +18,6 @@ from redis.retry import Retry
 from lost_update_lab.adapters import redis_py
 from lost_update_lab.model.coded_lease import coded, decoded
 from lost_update_lab.model.commands import Op
-from lost_update_lab.model.digest import digest
 from lost_update_lab.model.memoised_server import Who
 from lost_update_lab.model.server_defaults import Plain
 from lost_update_lab.model.workers import Task
@@ -28,6 +27,7 @@ from lost_update_lab.servers.redis.commands import for_ever, packed, shown
 from lost_update_lab.servers.redis.memoised import MemoisedRedis, RedisAnswers, name_of, told
 from lost_update_lab.servers.redis.replica import Replica
 from lost_update_lab.servers.redis.scripts import time_of_day, virtual
+from lost_update_lab.servers.redis.watches import Watch, Watches, described
 from lost_update_lab.servers.redis.wire import address, kinds, readable
 
 
@@ -59,9 +59,8 @@ class RedisServer(Plain):
         self._serial = 0  # of each write: it tells apart two grants of a lease within one millisecond
         self.ahead = 0  # how far this server's clock has jumped
         self.uncoded = ""  # a key whose lease was given past the gates
-        #: for each session that watches keys: what was there then, and what was written since, in that order. Its EXEC
-        #: may fail because of it, so it is a part of the state
-        self.watching: dict[Who, bytes] = {}
+        #: which sessions watch what: their EXEC may fail because of it, so it is a part of the state
+        self.watches_of = Watches(self.ask)
         self.changed = True
         self.replica = Replica(self.ask)
         self.fails_over, self.learns = True, False
@@ -83,7 +82,8 @@ class RedisServer(Plain):
         self._seen = {version: held for version, held in self._seen.items() if version <= known}
         self.version, self._looked = 0, -1
         self.now, self._ask, self.changed, self.ahead, self.uncoded = 0, True, False, 0, ""
-        self.watching, self.unread, self._serial = {}, {}, 0
+        self.unread, self._serial = {}, 0
+        self.watches_of.begin()
         self.replica.begin()
 
     def memoised(self) -> MemoisedRedis:
@@ -104,7 +104,6 @@ class RedisServer(Plain):
             self.replica.lost.append(op.text)
         if not op.reads:
             self._serial += 1
-            self.watching = {who: digest(since, op.identity) for who, since in self.watching.items()}
         self.leases()
         learns = self.learns and not op.reads  # then it must show whether a lease is granted again
         if learns or any(self.version + ahead not in self._seen for ahead in (1, 2, 3)):
@@ -250,11 +249,13 @@ class RedisServer(Plain):
                 with suppress(redis.ResponseError):
                     self.ask("CLIENT", "KILL", "ID", gated.number)
                 gated.number = -1
+                gated.mode = gated.mode if gated.subscribed else b""
                 self.unread.pop(gated.who, None)
+                self.watches_of.forget(gated.who)
         self._ask = True
 
     def undisturbed(self, op: Op, own: Sequence[Any], others: Sequence[Any]) -> bool:
-        """What a WATCH has seen, and which clients subscribe, is not part of the contents."""
+        """What a MULTI has queued, and which clients watch or subscribe, is not part of the contents."""
         return op.reads or not any(gate.mode for gate in _gates((*own, *others)))
 
     def holds(self, sessions: Sequence[Any]) -> bool:
@@ -288,15 +289,16 @@ class RedisServer(Plain):
         return ", ".join(gone) or "nothing"
 
     def hidden(self) -> bytes:
-        watching = repr(sorted(self.watching.items())).encode() if self.watching else b""
-        return self.replica.hidden(self.now) + watching + told(self.unread)
+        return self.replica.hidden(self.now) + self.watched() + told(self.unread)
 
-    def watches(self, who: Who, op: Op, begins: bool) -> None:
-        """A session has sent WATCH, or (not `begins`) a command that ends it."""
-        if begins:
-            self.watching[who] = digest(self.watching.get(who, b""), self.contents(), op.identity)
-        else:
-            self.watching.pop(who, None)
+    def watching(self) -> Mapping[Who, Watch]:
+        return self.watches_of.at(self.version)
+
+    def watched(self) -> bytes:
+        return described(self.watching())
+
+    def watches(self, sessions: Sequence[Any]) -> bool:
+        return any(gate.who in self.watches_of for gate in _gates(sessions))
 
     def close(self) -> None:
         self._connection.disconnect()

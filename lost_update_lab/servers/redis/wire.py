@@ -79,5 +79,6 @@ def left(command: str, told: int, leases: Mapping[str, int], now: int) -> int:
 
 def kinds(commands: Any) -> tuple[set[bytes], set[bytes]]:
     """The commands that only read, and those that may block, by the server's own reply to COMMAND."""
-    reading = {row[0].upper() for row in commands if b"readonly" in row[2]} | {b"PING", b"TIME"}
+    reading = {row[0].upper() for row in commands if b"readonly" in row[2]}
+    reading |= {b"PING", b"TIME", b"WATCH", b"UNWATCH"}
     return reading, {row[0].upper() for row in commands if b"blocking" in row[2]}
