@@ -79,7 +79,7 @@ def connect_again(connection: Any, gate: Gated) -> None:
 def cut(connection: Any, gated: Gated) -> None:
     """The client loses the connection. The server forgets what that watched."""
     gated.outbox.clear()
-    gated.server.watches_of.forget(gated.who)
+    gated.server.watches_of.forget(gated.number)
     connection.disconnect()
 
 

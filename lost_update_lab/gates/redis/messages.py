@@ -149,7 +149,7 @@ def named(run: Run, task: Task, connection: Any, gated: Gated) -> tuple[bytes, .
     again, gated.named = gated.named, True
     if again and gated.subscribed and before != gated.who:
         opaque(run, "a connection that listens and goes from hand to hand")
-    if before != gated.who and before in gated.server.watches_of:
+    if gated.server.watches_of.name(gated.number) not in (None, gated.who):
         opaque(run, "a connection that watches keys and goes from hand to hand")
     if gated.subscribed:
         begins_to_listen(run, gated)
@@ -184,8 +184,8 @@ def disconnect(connection: Any, *args: Any, **keywords: Any) -> None:
             place.run.recorder.effect(place.task, CLOSED, gated.server.name, gated.who)
         gated.subscribed, gated.mode = (), b"" if gated.mode == b"SUBSCRIBE" else gated.mode
         gated.server.unread.pop(gated.who, None)
-    if gated and gated.who in gated.server.watches_of:
-        gated.server.watches_of.forget(gated.who)
+    if gated and gated.server.watches_of.name(gated.number):
+        gated.server.watches_of.forget(gated.number)
         if place and not place.run.ending:
             opaque(place.run, "a connection that its client closes while it watches keys")
     redis_py.disconnect(connection, *args, **keywords)

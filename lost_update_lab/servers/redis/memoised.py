@@ -1,6 +1,7 @@
 """Memoised Redis: the same command, sent while the same keys are there, gets the same answer.
 
-Excepted are commands whose answer depends on other clients, on chance, on real time, or on what no look at the keys
+What other clients watch, and whose WATCH is broken, belongs to that too (watches.py). Excepted are commands whose
+answer depends on other clients in another way, on chance, on real time, or on what no look at the keys
 shows: fields that expire by themselves, other databases, the order in a set. A command that may block is memoised where
 it was answered at once, and WAIT and WAITAOF while the replicas follow.
 """

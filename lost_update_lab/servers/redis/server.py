@@ -248,10 +248,10 @@ class RedisServer(Plain):
             if gated.number > 0 and (cut or gated.op or gated.mode or gated.subscribed):
                 with suppress(redis.ResponseError):
                     self.ask("CLIENT", "KILL", "ID", gated.number)
+                self.watches_of.forget(gated.number)
                 gated.number = -1
                 gated.mode = gated.mode if gated.subscribed else b""
                 self.unread.pop(gated.who, None)
-                self.watches_of.forget(gated.who)
         self._ask = True
 
     def undisturbed(self, op: Op, own: Sequence[Any], others: Sequence[Any]) -> bool:
@@ -298,7 +298,7 @@ class RedisServer(Plain):
         return described(self.watching())
 
     def watches(self, sessions: Sequence[Any]) -> bool:
-        return any(gate.who in self.watches_of for gate in _gates(sessions))
+        return any(self.watches_of.name(gate.number) for gate in _gates(sessions))
 
     def close(self) -> None:
         self._connection.disconnect()

@@ -54,38 +54,39 @@ def described(watching: Mapping[Who, Watch]) -> bytes:
 
 
 class Watches:
-    """Those of a real server. `ask`: one round trip to it."""
+    """Those of a real server. `ask`: one round trip to it. A session's `number` is its CLIENT ID."""
 
     def __init__(self, ask: Callable[..., Any]) -> None:
         self._ask = ask
         self._known: dict[Who, Watch] = {}
-        self._numbers: dict[Who, int] = {}
+        self._names: dict[int, Who] = {}
         self._looked = 0
 
     def begin(self) -> None:
-        self._known, self._looked = {}, 0
+        self._known, self._names, self._looked = {}, {}, 0
 
     def sent(self, who: Who, number: int, words: Sequence[bytes], in_multi: bool) -> None:
-        """The session, whose CLIENT ID is `number`, has sent this."""
+        """The session has sent this."""
         watch = watch_after(self._known.get(who), words, in_multi)
         if watch is None:
-            self.forget(who)
+            self.forget(number)
         else:
-            self._known[who], self._numbers[who] = watch, number
+            self._known[who], self._names[number] = watch, who
 
-    def forget(self, who: Who) -> None:
-        self._known.pop(who, None)
+    def forget(self, number: int) -> None:
+        if who := self._names.pop(number, None):
+            del self._known[who]
 
-    def __contains__(self, who: Who) -> bool:
-        return who in self._known
+    def name(self, number: int) -> Who | None:
+        """By which name the session watches. None: it does not."""
+        return self._names.get(number)
 
     def at(self, version: int) -> Mapping[Who, Watch]:
         """All of them, now that the server's contents have this version."""
         if self._looked != version:
             self._looked = version
-            if asked := [who for who, watch in self._known.items() if not watch.broken]:
-                broken = self._broken([self._numbers[who] for who in asked])
-                self._known |= {who: BROKEN for who in asked if self._numbers[who] in broken}
+            if asked := [number for number, who in self._names.items() if not self._known[who].broken]:
+                self._known |= {self._names[number]: BROKEN for number in self._broken(asked)}
         return self._known
 
     def _broken(self, numbers: Sequence[int]) -> Collection[int]:
