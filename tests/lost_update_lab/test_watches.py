@@ -16,7 +16,7 @@ from lost_update_lab.model.bounds import SECOND, Fault
 from lost_update_lab.runs.found import SearchResult
 from lost_update_lab.servers.redis import memoised, server
 from lost_update_lab.servers.redis.server import RedisServer
-from lost_update_lab.servers.redis.watches import BROKEN, Watch, watch_after
+from lost_update_lab.servers.redis.watches import BROKEN_WATCH, Watch, watch_after
 from tests.lost_update_lab.bank import Bank, add, locked_by
 from tests.lost_update_lab.test_in_memory_run import noticed, told
 
@@ -29,8 +29,8 @@ ME = (0, 0, 0)
     [
         (None, "WATCH b a", False, Watch((b"a", b"b"))),
         (Watch((b"b",)), "watch a b", False, Watch((b"a", b"b"))),
-        (BROKEN, "WATCH a", False, BROKEN),
-        (BROKEN, "UNWATCH", False, None),
+        (BROKEN_WATCH, "WATCH a", False, BROKEN_WATCH),
+        (BROKEN_WATCH, "UNWATCH", False, None),
         (Watch((b"a",)), "UNWATCH", True, Watch((b"a",))),  # queued, and too late
         (Watch((b"a",)), "WATCH b", True, Watch((b"a",))),  # refused
         (Watch((b"a",)), "EXEC", True, None),

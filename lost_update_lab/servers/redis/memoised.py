@@ -18,7 +18,7 @@ from lost_update_lab.model.workers import Task
 from lost_update_lab.servers.redis.commands import UNANSWERED, WAIT_COMMANDS, subscribes
 from lost_update_lab.servers.redis.repeatable import queued_after
 from lost_update_lab.servers.redis.scripts import script_of
-from lost_update_lab.servers.redis.watches import BROKEN, Watch, Whole, described, watch_after, whole
+from lost_update_lab.servers.redis.watches import BROKEN_WATCH, Watch, Whole, described, watch_after, whole
 
 #: words in a command by which it may read, or compare, the time that a lease has left
 _TIMED = (b"TTL", b"EXPIRETIME", b"\r\nGT\r\n", b"\r\nLT\r\n")
@@ -269,7 +269,7 @@ class MemoisedRedis(MemoisedServer):
 
     def _break(self, watchers: Sequence[Who]) -> None:
         for who in watchers:
-            self.sessions[who] = self.sessions[who]._replace(watch=BROKEN)
+            self.sessions[who] = self.sessions[who]._replace(watch=BROKEN_WATCH)
 
     def forget(self, who: Who) -> None:
         """The client has lost this connection, and makes another one."""

@@ -23,7 +23,7 @@ class Watch(NamedTuple):
     broken: bool = False
 
 
-BROKEN = Watch(broken=True)
+BROKEN_WATCH = Watch(broken=True)
 
 #: the sessions whose WATCH is not broken, with its keys
 Whole = tuple[tuple[Who, tuple[bytes, ...]], ...]
@@ -86,7 +86,7 @@ class Watches:
         if self._looked != version:
             self._looked = version
             if asked := [number for number, who in self._names.items() if not self._known[who].broken]:
-                self._known |= {self._names[number]: BROKEN for number in self._broken(asked)}
+                self._known |= {self._names[number]: BROKEN_WATCH for number in self._broken(asked)}
         return self._known
 
     def _broken(self, numbers: Sequence[int]) -> Collection[int]:
