@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 import psycopg
 from hypothesis import strategies as st
+from redis import WatchError
 
 from tests.lost_update_lab.bank import Bank, GaveUp
 
@@ -45,6 +47,7 @@ Act = Callable[[Bank, str], Any]
 #: one try to get in; says whether it is in
 TAKE: dict[str, Act] = {
     "SETNX": lambda bank, own: bank.redis.setnx(KEY, own),
+    "GETSET": lambda bank, own: bank.redis.getset(KEY, own) is None,
     "SET NX PX 5000": lambda bank, own: bank.redis.set(KEY, own, nx=True, px=5000),
     "GET, then SET EX 5": _get_then_set,
     "SETNX, then EXPIRE 5": _setnx_then_expire,
@@ -59,9 +62,19 @@ def _get_then_delete(bank: Bank, own: str) -> None:
         bank.redis.delete(KEY)
 
 
+def _watch_then_delete(bank: Bank, own: str) -> None:
+    with bank.redis.pipeline() as pipe, suppress(WatchError):
+        pipe.watch(KEY)
+        if pipe.get(KEY) == own.encode():
+            pipe.multi()
+            pipe.delete(KEY)
+            pipe.execute()
+
+
 GIVE_BACK: dict[str, Act] = {
     "DEL": lambda bank, own: bank.redis.delete(KEY),
     "GET, compare, DEL": _get_then_delete,
+    "WATCH, GET, compare, MULTI, DEL, EXEC": _watch_then_delete,
     "compare and delete": lambda bank, own: bank.redis.eval(COMPARE_AND_DELETE, 1, KEY, own),
     "EXPIRE 60": lambda bank, own: bank.redis.expire(KEY, 60),
     "SET KEEPTTL": lambda bank, own: bank.redis.set(KEY, "", keepttl=True),

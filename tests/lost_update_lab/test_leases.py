@@ -3,6 +3,7 @@ meanwhile that a WATCH would see."""
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -97,7 +98,7 @@ def test_a_worker_sees_its_leases_in_virtual_time(harness: Callable[..., Any]) -
 @contextmanager
 def watched(bank: Bank) -> Iterator[None]:
     """WATCH, GET, compare, MULTI, DEL, EXEC: the commonest release without Lua."""
-    me = str(bank.own).encode()
+    me = str(os.getpid()).encode()
     while not bank.redis.set("lock", me, nx=True, px=30_000):
         time.sleep(1)
     yield

@@ -176,6 +176,14 @@ def test_the_search_comes_to_what_the_referee_comes_to(explore: Explore, deposit
     assert finals(explore(deposit, **bounds)) == finals(explore(deposit, **bounds, reduction="none"))
 
 
+@pytest.mark.deep
+@pytest.mark.parametrize("lock", [by_set, by_getset])
+def test_the_same_holds_for_locks_and_a_crash(explore: Explore, lock: Any) -> None:
+    bounds: dict[str, Any] = {"faults": 1, "kinds": {Fault.CRASH}, "slack": 0, "patience": SECOND // 5}
+    deposit = locked_by(lock)
+    assert finals(explore(deposit, **bounds)) == finals(explore(deposit, **bounds, reduction="none"))
+
+
 @pytest.mark.parametrize(
     ("deposit", "kinds"),
     [
@@ -238,13 +246,14 @@ def test_polls_beside_a_watch_are_one(explore: Explore) -> None:
 
 
 @pytest.mark.deep
-def test_a_lock_that_is_given_back_by_a_watch_is_searched_to_its_end(explore: Explore) -> None:
+@pytest.mark.parametrize(
+    ("lock", "crashed", "paused"), [(by_set, "unbroken", "lost"), (by_getset, "stalled", "unbroken")]
+)
+def test_a_lock_that_is_given_back_by_a_watch_is_searched_to_its_end(
+    explore: Explore, lock: Any, crashed: str, paused: str
+) -> None:
     """In each crash a pipeline was left in the middle of its WATCH, and its connection was lost to the pool: after a
     hundred of them every worker failed at once."""
-    result = explore(locked_by(by_set), faults=1)
+    result = explore(locked_by(lock), faults=1)
     assert (result.cause, result.exhausted) == ("", True)
-    assert [result.under(kind) for kind in (None, Fault.CRASH, Fault.PAUSE)] == [
-        "unbroken",
-        "unbroken",
-        "lost",
-    ]
+    assert [result.under(kind) for kind in (None, Fault.CRASH, Fault.PAUSE)] == ["unbroken", crashed, paused]
