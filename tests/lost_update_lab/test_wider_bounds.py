@@ -149,6 +149,7 @@ def test_the_same_holds_for_generated_locks(explorer_urls: tuple[str, str]) -> N
 
 
 @pytest.mark.deep
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize(
     ("faults", "kinds", "examples"),
     # the short form of make test-deep runs the first
