@@ -89,7 +89,7 @@ _stays = ExitStack()
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, Any, Any]:
     """What the collection makes lives as long as the session. The garbage collector need not walk over it, neither
-    now (a sixth of the time that the collection takes) nor in each search that looks for connections (13 % of the CPU
+    now (a tenth of the time that the collection takes) nor in each search that looks for connections (13 % of the CPU
     time of the engine's tests)."""
     with garbage.not_now():
         made = yield

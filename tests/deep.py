@@ -1,7 +1,7 @@
 """Two kinds of tests take long. `make test` leaves them to `make test-deep` and names each of them at its end.
 
     whole_command    runs a command of the lab from beginning to end. It needs about a core: three sessions side by side
-    deep             a long search, measurement or tour, of which `make test` has a smaller one. Sessions side by side
+    deep             a long search, measurement or tour; of most `make test` has a smaller one. Sessions side by side
     deep_after(n)    the same, for all but the first n parameters of the test
 
 `make test-deep SHORT=1` is for CI: of each file the first test of either kind, and none that is marked
@@ -34,7 +34,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", f"{COMMANDS}: runs a whole command of the lab: `make test-deep`")
-    config.addinivalue_line("markers", f"{DEEP}: takes long, and has a smaller sibling: `make test-deep`")
+    config.addinivalue_line("markers", f"{DEEP}: takes long; most have a smaller sibling: `make test-deep`")
     config.addinivalue_line("markers", f"{AFTER}(n): {DEEP}, but for its first n parameters")
     config.stash[LEFT_OUT] = []
 

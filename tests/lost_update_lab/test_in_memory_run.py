@@ -91,6 +91,10 @@ def told(result: SearchResult) -> tuple[Any, ...]:
     ],
 )
 def test_in_memory_or_executed_the_search_is_the_same(explore: Explore, deposit: Any, kinds: Any) -> None:
+    assert_the_same_in_memory(explore, deposit, kinds)
+
+
+def assert_the_same_in_memory(explore: Explore, deposit: Any, kinds: Any) -> None:
     bounds = {"faults": 1, "kinds": kinds, "patience": SECOND}
     in_memory, executed = explore(deposit, **bounds), explore(deposit, **bounds, in_memory=False)
     assert told(in_memory) == told(executed)

@@ -150,8 +150,8 @@ def test_under_each_hazard_both_come_to_the_same(lanes: Lanes, strategy: str, fa
     [
         ("no-lock", 0, "violated"),
         ("select-for-update", 0, "kept"),
-        pytest.param("select-for-update", 1, "kept", marks=pytest.mark.deep),
-        pytest.param("serializable", 1, "kept", marks=pytest.mark.deep),
+        ("select-for-update", 1, "kept"),
+        ("serializable", 1, "kept"),
     ],
 )
 def test_without_an_invariant_the_library_says_the_same(strategy: str, faults: int, verdict: str) -> None:
