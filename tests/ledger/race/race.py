@@ -19,6 +19,7 @@ import threading
 import time
 from typing import Any, Self
 from unittest.mock import patch
+from weakref import WeakSet
 
 from redis import Redis
 
@@ -32,6 +33,7 @@ from tests.ledger.race.worker import Worker, here
 
 _sleep = time.sleep
 _execute_command = Redis.execute_command
+_told_to_end: WeakSet[threading.Thread] = WeakSet()
 
 
 class Race:
@@ -104,9 +106,10 @@ class Race:
 
 def end_orphans() -> None:
     """A caller that died was a thread here, not a process. So the published watchdogs' threads live on, and would renew
-    for ever. They end when they wake next."""
+    for ever. They end when they wake next. Each is told once: a second time would interrupt how the thread ends."""
     for thread in threading.enumerate():
-        if "(_watch)" in thread.name and thread.ident:
+        if "(_watch)" in thread.name and thread.ident and thread not in _told_to_end:
+            _told_to_end.add(thread)
             ended = ctypes.py_object(SystemExit)
             ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ended)
 
