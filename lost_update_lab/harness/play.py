@@ -1,4 +1,4 @@
-"""Execute one schedule, as a chooser decides it, and judge it: on the servers, or in memory."""
+"""Execute one schedule, as a chooser decides it, and judge it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from functools import partial
 
 from lost_update_lab.harness import Harness
 from lost_update_lab.model.commands import Step
-from lost_update_lab.model.errors import Unknown
 from lost_update_lab.model.transitions import Transition
 from lost_update_lab.runs.found import Extent, Found, Size
 from lost_update_lab.runs.run import Run
@@ -28,7 +27,7 @@ def play(
     """Execute one schedule and judge it. Execute it again if a script had to be loaded: from then on the server has it.
     `trace` hears of each step once it is done. `played`: from the recording (Harness.run). `choose` starts over when a
     run comes to its first decision."""
-    noted = _Noted(choose)
+    noted = Noted(choose)
     once = partial(harness.run, noted, watched, trace, real=() if played else None)
     while True:
         try:
@@ -42,26 +41,11 @@ def play(
     return noted.found(harness, run), run
 
 
-def play_in_memory(
-    harness: Harness, watched: dict[bytes, int], choose: Chooser, below: Size | None = None
-) -> Found:
-    """The same without any server, where each step is known (in_memory_run.py). Raises Unknown, and NotSmaller as soon
-    as it cannot become smaller than `below`."""
-    noted = _Noted(choose, below)
-    run = harness.in_memory_run(noted)
-    if run is None:
-        raise Unknown
-    run.watched = watched
-    run.go_on()
-    harness.end_in_memory(run)
-    return noted.found(harness, run)
-
-
 class NotSmaller(Exception):
     """This schedule can no longer become smaller."""
 
 
-class _Noted:
+class Noted:
     """A chooser that writes down what another chooser takes. Raises NotSmaller."""
 
     def __init__(self, choose: Chooser, below: Size | None = None) -> None:

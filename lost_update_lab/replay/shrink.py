@@ -16,9 +16,10 @@ from math import inf
 from time import perf_counter as _now
 
 from lost_update_lab.harness import Harness
-from lost_update_lab.harness.play import NotSmaller, play, play_in_memory
+from lost_update_lab.harness.play import NotSmaller, play
 from lost_update_lab.model.errors import Broken, Unknown
 from lost_update_lab.model.transitions import STEPS, Kind, Transition
+from lost_update_lab.replay.prefix_tree import PrefixTree
 from lost_update_lab.runs.found import Found, SearchResult
 from lost_update_lab.schedule.schedule_id import Diverged, exactly, roughly
 
@@ -47,13 +48,14 @@ def shrink(harness: Harness, watched: dict[bytes, int], found: Found, until: flo
     `until` on the performance counter.
     """
     best, tries, better, before = found, 0, True, harness.runs
+    computed = PrefixTree(harness, watched)
     while better:
         better = False
         for candidate in _candidates(best):
             if tries >= MOST_TRIES or harness.runs - before >= MOST_EXECUTED or _now() > until:
                 break
             tries += 1
-            smaller = _tried(harness, watched, candidate, best)
+            smaller = _tried(computed, candidate, best)
             if smaller and smaller.same_as(found) and smaller.size < best.size:
                 best, better = smaller, True
                 break
@@ -80,13 +82,12 @@ def again(harness: Harness, watched: dict[bytes, int], found: Found) -> Found | 
     return same if same.same_as(found) else None
 
 
-def _tried(
-    harness: Harness, watched: dict[bytes, int], candidate: Sequence[Transition], best: Found
-) -> Found | None:
+def _tried(computed: PrefixTree, candidate: Sequence[Transition], best: Found) -> Found | None:
     """Try it in memory, if enough is known; real code confirms the final result. None: not smaller."""
+    harness, watched = computed.harness, computed.watched
     with suppress(Unknown):
         try:
-            return play_in_memory(harness, watched, roughly(candidate), best.size)
+            return computed.play(roughly(candidate), best.size)
         except NotSmaller:
             return None
     if harness.recording and harness.recording.replays:
