@@ -4,8 +4,9 @@
     deep             a long search, measurement or tour; of most `make test` has a smaller one. Sessions side by side
     deep_after(n)    the same, for all but the first n parameters of the test
 
-`make test-deep SHORT=1` is for CI: of each file the first test of either kind, and none that is marked
-`deep(short=False)`: those take more than about ten CPU-seconds. It names the rest.
+`make test-deep SHORT=1` is for CI: of each file the first test of either kind, unless `make test` runs that test with
+other parameters. It takes none that is marked `deep(short=False)`: those take more than about ten CPU-seconds. It names
+the rest.
 Loaded by `-p tests.deep` (pyproject.toml). Without `-m` pytest runs all tests (docs/decisions/0016).
 """
 
@@ -45,6 +46,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if not config.getoption(SHORT):
         return
     seen: set[tuple[str, str]] = set()
+    in_make_test = {
+        _function(item) for item in items if not any(map(item.get_closest_marker, (DEEP, COMMANDS)))
+    }
     kept: list[pytest.Item] = []
     left: list[pytest.Item] = []
     for item in items:
@@ -54,7 +58,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 if place in seen or not marked.kwargs.get("short", True):
                     left.append(item)
                 else:
-                    kept.append(item)
+                    (left if _function(item) in in_make_test else kept).append(item)
                     seen.add(place)
                 break
         else:
@@ -68,10 +72,14 @@ def _mark_the_later_ones(items: Sequence[pytest.Item]) -> None:
     met: Counter[str] = Counter()
     for item in items:
         if (after := item.get_closest_marker(AFTER)) and not item.get_closest_marker(DEEP):
-            function = item.nodeid.partition("[")[0]
-            met[function] += 1
-            if met[function] > after.args[0]:
+            met[_function(item)] += 1
+            if met[_function(item)] > after.args[0]:
                 item.add_marker(DEEP)
+
+
+def _function(item: pytest.Item) -> str:
+    """The test without its parameters."""
+    return item.nodeid.partition("[")[0]
 
 
 def pytest_deselected(items: Sequence[pytest.Item]) -> None:

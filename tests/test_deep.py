@@ -45,8 +45,8 @@ SEARCHES = {
 }
 
 
-def session(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    (folder / "test_some.py").write_text(TESTS)
+def session(folder: Path, *words: str, tests: str = TESTS) -> subprocess.CompletedProcess[str]:
+    (folder / "test_some.py").write_text(tests)
     (folder / "pytest.ini").write_text("[pytest]\naddopts = --strict-markers -rA\n")
     plugins = ("-p", "tests.skips", "-p", "tests.deep", "-p", "no:django")
     return subprocess.run(
@@ -86,16 +86,26 @@ def test_the_others_are_those_that_were_left_out(kind: str, those: set[str], tmp
     assert not not_run(done)
 
 
+TOUR = """
+@pytest.mark.deep
+def test_a_tour(): pass
+"""
+
+
 @pytest.mark.parametrize(
-    ("kind", "first", "those"),
-    [(COMMAND, "test_the_demo[interrupted]", COMMANDS), (DEEP, "test_a_search[2]", SEARCHES)],
+    ("kind", "tests", "first", "those"),
+    [
+        (COMMAND, TESTS, {"test_the_demo[interrupted]"}, COMMANDS),
+        (DEEP, TESTS, set(), SEARCHES),  # `make test` runs the first one with other parameters
+        (DEEP, TESTS.replace("@", TOUR + "@", 1), {"test_a_tour"}, {*SEARCHES, "test_a_tour"}),
+    ],
 )
 def test_the_short_form_runs_the_first_test_of_each_file(
-    kind: str, first: str, those: set[str], tmp_path: Path
+    kind: str, tests: str, first: set[str], those: set[str], tmp_path: Path
 ) -> None:
-    done = session(tmp_path, SHORT, "-m", kind)
-    assert passed(done) == {first}
-    assert not_run(done) == those - {first}
+    done = session(tmp_path, SHORT, "-m", kind, tests=tests)
+    assert passed(done) == first
+    assert not_run(done) == those - first
 
 
 def test_a_file_that_is_named_runs_whole(tmp_path: Path) -> None:

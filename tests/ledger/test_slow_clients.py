@@ -81,7 +81,7 @@ def test_slow_clients_block_nobody(kind: str, web: WebServer) -> None:
         assert all(answered(web, 30) for _ in range(5))
 
 
-@pytest.mark.deep
+@pytest.mark.deep(short=False)
 def test_gunicorns_own_threads_are_blocked_by_the_same_clients() -> None:
     """The control: on the worker class that the lab had before, the same clients are seen to block."""
     own = {"GUNICORN_CMD_ARGS": "--worker-class=gthread"}

@@ -61,7 +61,7 @@ def in_redis(bank: Bank, amount: int) -> str:
     return run(deposit)
 
 
-@pytest.mark.deep
+@pytest.mark.deep(short=False)
 @pytest.mark.parametrize("deposit", [in_redis, *(pytest.param(each, marks=DEEP) for each in IN_POSTGRES)])
 def test_nothing_is_left_out(explore: Explore, deposit: Callable[..., str]) -> None:
     full, every = explore(deposit), explore(deposit, reduction="none")

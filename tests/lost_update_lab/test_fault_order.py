@@ -51,7 +51,7 @@ def cut_short_at(monkeypatch: pytest.MonkeyPatch, kind: Faults, remedy: str = MO
     monkeypatch.setattr(Search, "_backtrack", ends)
 
 
-@pytest.mark.deep
+@pytest.mark.deep(short=False)
 def test_first_without_faults_then_one_kind_after_the_other(explore: Explore, order: list[Faults]) -> None:
     result = explore(LEFT_FOR_EVER, faults=2, kinds=KINDS)
     assert result.exhausted

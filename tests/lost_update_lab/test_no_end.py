@@ -63,7 +63,7 @@ def renewed(own: bank.Bank) -> ReentrantLock:
     return ReentrantLock("lock", redis=own.redis, lease=30.0)
 
 
-@pytest.mark.deep
+@pytest.mark.deep(short=False)
 def test_a_renewal_is_not_slept_through(harness: Callable[..., Harness]) -> None:
     """It would be a poll in vain, were it not for the lease, which ends without it."""
     with_an_orphan = roughly([*[Transition(Kind.STEP, "A")] * 2, Transition(Kind.RENEWAL_LIVES, "A")])

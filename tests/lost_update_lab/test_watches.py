@@ -177,7 +177,7 @@ def test_the_search_comes_to_what_the_referee_comes_to(explore: Explore, deposit
     assert finals(explore(deposit, **bounds)) == finals(explore(deposit, **bounds, reduction="none"))
 
 
-@pytest.mark.deep
+@pytest.mark.deep(short=False)
 @pytest.mark.parametrize("lock", [by_set, by_getset])
 def test_the_same_holds_for_locks_and_a_crash(explore: Explore, lock: Any) -> None:
     bounds: dict[str, Any] = {"faults": 1, "kinds": {Fault.CRASH}, "slack": 0, "patience": SECOND // 5}
