@@ -110,6 +110,7 @@ def test_a_goal_can_be_missed(measured):
     assert missed["uncontended ÷ redis-py's Lock"] == "missed"
 
 
+@pytest.mark.deep
 def test_without_pinning_a_goal_says_so(measured):
     """A server that runs is not reported as missing."""
     free = [{**row, "pinned": False} for row in measured.results]
