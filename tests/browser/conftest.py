@@ -36,9 +36,8 @@ FLAGS = [
     "--disable-sync",
     "--no-first-run",
 ]
-#: milliseconds after which something hangs. A busy machine took longer than the library's 5 s to load the front page
-WITHIN = 30_000
-expect.set_options(timeout=WITHIN)
+# ms, as long as playwright waits for what is clicked. A busy machine took longer than its 5 s to load the front page
+expect.set_options(timeout=30_000)
 PASSWORD = "correct horse battery staple"  # pragma: allowlist secret
 
 
@@ -123,7 +122,6 @@ def watched(chromium: Browser, address: str, **options: Any) -> Iterator[Page]:
     complaints: list[str] = []
     context = chromium.new_context(base_url=address, viewport={"width": 1400, "height": 900}, **options)
     tab = context.new_page()
-    tab.set_default_timeout(WITHIN)
     tab.on(
         "console", lambda said: complaints.append(said.text) if said.type in ("error", "warning") else None
     )

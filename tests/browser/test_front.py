@@ -48,7 +48,7 @@ def test_a_visitor_sees_money_lost_and_then_kept(visitor: Page) -> None:
     visitor.get_by_role("button", name="Run 10 workers").press("Enter")
     sides = visitor.locator(".side")
     expect(sides.nth(0)).to_have_class("side loses")
-    expect(sides.nth(1)).to_have_class("side keeps", timeout=30_000)
+    expect(sides.nth(1)).to_have_class("side keeps")
     expect(sides.nth(1).locator(".count b")).to_have_text("10")
     expect(sides.nth(0).locator(".cells .lost").first).to_be_visible()
     expect(visitor.get_by_role("status")).to_contain_text("lost")

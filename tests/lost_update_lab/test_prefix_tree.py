@@ -8,6 +8,7 @@ import pytest
 
 from lost_update_lab.harness import Harness
 from lost_update_lab.harness.play import NotSmaller
+from lost_update_lab.memo.recording import Recording
 from lost_update_lab.model.errors import Unknown
 from lost_update_lab.model.transitions import Transition
 from lost_update_lab.replay.prefix_tree import PrefixTree
@@ -68,7 +69,7 @@ def test_what_was_computed_is_forgotten_with_what_the_harness_knew(harness: Call
     before = outcome(tree, candidates[0])
     assert tree._first
     kept = played.recording
-    played.recording = type(kept)() if kept else None
+    played.recording = Recording()
     assert not tree._begun()
     played.recording = kept
     assert outcome(tree, candidates[0]) == before
