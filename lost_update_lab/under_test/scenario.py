@@ -7,6 +7,7 @@ import string
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import FunctionType
 from typing import Any
 
@@ -21,7 +22,7 @@ class Mistake(Exception):
     """The scenario cannot be explored as it is written. The message says why, and what to do about it."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Operation:
     """One call of a user's function."""
 
@@ -35,7 +36,7 @@ class Operation:
     def title(self) -> str:
         return str(getattr(self.call, "__qualname__", None) or type(self.call).__name__)
 
-    @property
+    @cached_property
     def wants(self) -> tuple[str, ...]:
         """The names in HANDED_IN that it asks for. Raises TypeError if the arguments do not fit."""
         try:
