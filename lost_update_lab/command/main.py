@@ -1,8 +1,4 @@
-"""`lost-update-lab explore | trust | replay | suggest`: operations and locks on trial, from the terminal and from CI.
-
-Exit codes: 0 kept; 1 some order breaks it; 2 bad usage, or a scenario that cannot be explored as it is written;
-3 inconclusive.
-"""
+"""`lost-update-lab explore | trust | replay | suggest`: operations and locks on trial, in a terminal and in CI."""
 
 from __future__ import annotations
 
@@ -23,6 +19,21 @@ from lost_update_lab.under_test.scenario import FAULT_WORDS, Mistake
 
 OK, BROKEN, USAGE, UNDECIDED = 0, 1, 2, 3
 STOPPED = 130  # as a shell has it
+EXIT_CODES = (
+    "Exit codes: 0: kept. 1: some order breaks it. 2: bad usage, or a scenario that cannot be explored as it is "
+    "written. 3: inconclusive. 130: Ctrl-C."
+)
+REPLAY_CODES = "Exit codes: 0: the same came again. 1: it did not. 2: bad usage."
+SUGGEST_CODES = "Exit codes: 0: the pairs are listed. 1: with --confirm, one of them breaks. 2: bad usage."
+#: of each fault, what happens
+FAULT_HELP = {
+    "crashes": "a worker dies before any of its commands",
+    "pauses": "a worker stands still while time passes: its leases end",
+    "lost_replies": "a command, also COMMIT, is executed, and its reply is lost",
+    "failovers": "a replica of Redis takes over without the last writes",
+    "clock_jumps": "the clock of a server, or of a worker, is set forward or back",
+    "thread_deaths": "a thread beside the worker's main one dies alone, or outlives it",
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -44,9 +55,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(prog="lost-update-lab", description=__doc__.split("\n\n")[0])
+    made = argparse.ArgumentParser(prog="lost-update-lab", description=__doc__)
     commands = made.add_subparsers(required=True, metavar="COMMAND")
-    exploring = commands.add_parser("explore", help="every order of a scenario's commands")
+    exploring = commands.add_parser("explore", help="every order of a scenario's commands", epilog=EXIT_CODES)
     exploring.add_argument("scenario", metavar="MODULE:SCENARIO", help="a function that takes `race`")
     exploring.add_argument(
         "--mutate",
@@ -60,14 +71,14 @@ def parser() -> argparse.ArgumentParser:
         help="with --mutate: which of the rest breaks one of these tests (arguments for pytest)",
     )
     exploring.set_defaults(run=explore)
-    trusting = commands.add_parser("trust", help="can I trust this lock with money?")
+    trusting = commands.add_parser("trust", help="can I trust this lock with money?", epilog=EXIT_CODES)
     trusting.add_argument("lock", metavar="MODULE:LOCK", help="takes a name and gives a context manager")
     trusting.set_defaults(run=trust)
     for each in (exploring, trusting):
         _bounds(each)
         _output(each)
     _suggesting(commands)
-    replaying = commands.add_parser("replay", help="one schedule again, by its id")
+    replaying = commands.add_parser("replay", help="one schedule again, by its id", epilog=REPLAY_CODES)
     replaying.add_argument("id", help="as an exploration printed it")
     replaying.add_argument(
         "--as-test", action="store_true", help="print a pytest function that plays just this order"
@@ -79,7 +90,9 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _suggesting(commands: Any) -> None:
-    suggesting = commands.add_parser("suggest", help="which operations of my test suite to put on trial")
+    suggesting = commands.add_parser(
+        "suggest", help="which operations of my test suite to put on trial", epilog=SUGGEST_CODES
+    )
     suggesting.add_argument(
         "pytest", nargs="*", metavar="PYTEST", help="arguments for pytest: which tests to run"
     )
@@ -99,11 +112,12 @@ def _suggesting(commands: Any) -> None:
 def _bounds(command: argparse.ArgumentParser) -> None:
     command.add_argument("--faults", type=int, help="how many of any kind may happen in one schedule")
     for word in FAULT_WORDS:
-        command.add_argument(f"--{word.replace('_', '-')}", type=int, default=0, metavar="N")
+        option = f"--{word.replace('_', '-')}"
+        command.add_argument(option, type=int, default=0, metavar="N", help=FAULT_HELP[word])
     command.add_argument(
         "--no-deadlocks", action="store_true", help="leave a schedule where the server would end a deadlock"
     )
-    command.add_argument("--budget", type=float, metavar="SECONDS", help="of real time")
+    command.add_argument("--budget", type=float, metavar="SECONDS", help="of real time, for each search")
 
 
 def _output(command: argparse.ArgumentParser) -> None:

@@ -80,6 +80,18 @@ def test_every_option_that_was_promised() -> None:
     assert there == set(CONTRACTS["library_options"])
 
 
+@pytest.mark.parametrize("command", ["explore", "trust", "replay", "suggest"])
+def test_the_help_says_what_each_option_and_each_exit_code_means(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+    told = " ".join(capsys.readouterr().out.split())
+    assert "Exit codes: 0:" in told
+    if command != "suggest":
+        assert "--crashes N a worker dies before any of its commands" in told
+
+
 @pytest.mark.deep
 def test_a_scenario_that_is_kept(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explore", f"{HERE}:voucher_locked"]) == 0
