@@ -136,11 +136,14 @@ def test_under_each_hazard_both_come_to_the_same(lanes: Lanes, strategy: str, fa
     lab, library = by_the_lab(lanes, strategy, faults), by_the_library(strategy, faults)
     assert (lab.exhausted, library.exhausted) == (True, True), library
     theirs, ours = named(library), hazards(lab)
-    # the library sees the ledger write down times; the lab has said that nothing comes of it (explorer/clients.py)
-    # so a clock may jump there, and a pause may last an hour
-    more = {each: theirs[each] for each in theirs.keys() - ours.keys()}
-    assert more.items() <= {Hazard.CLOCK_JUMP: "kept", Hazard.PAUSE: "kept"}.items()
-    assert {hazard: theirs.get(hazard) for hazard in ours} == ours
+    # the library sees the ledger write down times; the lab has said that nothing comes of it (explorer/clients.py).
+    # So a clock may jump there, and a pause may last an hour: both come to what comes without a fault
+    adds_nothing = {
+        hazard: theirs[Hazard.CONTENTION]
+        for hazard in (Hazard.CLOCK_JUMP, Hazard.PAUSE)
+        if hazard in theirs and ours.get(hazard, "kept") == "kept"
+    }
+    assert theirs == {**ours, **adds_nothing}
 
 
 @pytest.mark.deep
