@@ -121,6 +121,7 @@ def _free(cursor: Any, name: str) -> bool:
 
 
 @pytest.mark.deep(short=False)
+@pytest.mark.timeout(1800)  # a search beside five others: the general limit ends the whole session
 @pytest.mark.usefixtures("committed_db")
 @pytest.mark.parametrize(
     ("lock", "faults", "expected"),
