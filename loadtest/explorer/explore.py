@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pkgutil import resolve_name
 from time import monotonic
-from typing import Any
+from typing import Any, TypeVar
 
 from django.conf import settings
 
@@ -39,6 +39,7 @@ from lost_update_lab.model.bounds import Bounds, Fault
 from lost_update_lab.replay.annotate import witnessed
 from lost_update_lab.runs import modules
 from lost_update_lab.runs.memory import Memory
+from lost_update_lab.runs.place import beside
 from lost_update_lab.runs.plain_state import places
 from lost_update_lab.schedule.schedule_id import Diverged, exactly
 from lost_update_lab.search.poll_calibration import calibrate_polls
@@ -48,6 +49,7 @@ from lost_update_lab.servers.postgres import ddl
 from lost_update_lab.servers.postgres.server import PostgresServer
 from lost_update_lab.servers.redis.server import RedisServer
 
+T = TypeVar("T")
 #: the least seconds between two polls of a waiter: longer than the slack, or a poll would always be due. A poll of a
 #: lock table, or of several servers, is five commands and more
 POLL, DEAR_POLL = 1.0, 5.0
@@ -224,9 +226,20 @@ def _opened(job: Job, turns: Turns | None, bounds: Bounds | None, **given: Any) 
             keep_sessions_here()
             if ":" in job.strategy:  # what is handed in: the lab's own are begun anew (system.py)
                 root = job.strategy.partition(":")[0].partition(".")[0]
-                harness.memory = Memory(lambda: modules.state(root), lambda: places(root))
+                harness.memory = Memory(_beside(modules.state, root), _beside(places, root))
             yield harness
     finally:
         for server in servers:
             server.close()
         system.close()
+
+
+def _beside(look: Callable[[str], T], root: str) -> Callable[[], T]:
+    """It looks in a worker's thread, and that is no step of the worker: to ask where a module lies asks for a file, and
+    files have gates on one machine."""
+
+    def found() -> T:
+        with beside():
+            return look(root)
+
+    return found
