@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pkgutil import resolve_name
 from time import monotonic
-from typing import Any, TypeVar
+from typing import Any
 
 from django.conf import settings
 
@@ -49,7 +50,6 @@ from lost_update_lab.servers.postgres import ddl
 from lost_update_lab.servers.postgres.server import PostgresServer
 from lost_update_lab.servers.redis.server import RedisServer
 
-T = TypeVar("T")
 #: the least seconds between two polls of a waiter: longer than the slack, or a poll would always be due. A poll of a
 #: lock table, or of several servers, is five commands and more
 POLL, DEAR_POLL = 1.0, 5.0
@@ -226,20 +226,12 @@ def _opened(job: Job, turns: Turns | None, bounds: Bounds | None, **given: Any) 
             keep_sessions_here()
             if ":" in job.strategy:  # what is handed in: the lab's own are begun anew (system.py)
                 root = job.strategy.partition(":")[0].partition(".")[0]
-                harness.memory = Memory(_beside(modules.state, root), _beside(places, root))
+                # beside: to ask where a module lies asks for a file, and on one machine files have gates
+                harness.memory = Memory(
+                    beside()(partial(modules.state, root)), beside()(partial(places, root))
+                )
             yield harness
     finally:
         for server in servers:
             server.close()
         system.close()
-
-
-def _beside(look: Callable[[str], T], root: str) -> Callable[[], T]:
-    """It looks in a worker's thread, and that is no step of the worker: to ask where a module lies asks for a file, and
-    files have gates on one machine."""
-
-    def found() -> T:
-        with beside():
-            return look(root)
-
-    return found

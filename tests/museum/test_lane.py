@@ -3,11 +3,10 @@
 import signal
 import subprocess
 import sys
-import time
 
 import psutil
 
-from lost_update_lab.embedded.reaper import lives
+from tests.lost_update_lab.embedded.test_owner_dies import assert_nothing_left
 from tests.test_house import ROOT
 
 PARENT = """
@@ -33,7 +32,4 @@ def test_a_killed_parent_leaves_nothing() -> None:
         processes = [lane, *lane.children(recursive=True)]
         assert len(processes) > 2
         parent.send_signal(signal.SIGKILL)
-    deadline = time.monotonic() + 60
-    while left := list(filter(lives, processes)):
-        assert time.monotonic() < deadline, f"left: {left}"
-        time.sleep(0.05)
+    assert_nothing_left(processes, [])
