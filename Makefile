@@ -68,7 +68,7 @@ bench: $(VENV)/base.stamp  ## measure locks and strategies against peers and the
 
 # Tests wait more than they compute: more worker processes than cores. Each has servers of its own. pytest-timeout ends
 # a worker process whose test hangs. What was left for it is lost, and pytest-xdist would wait for that for ever.
-WORKERS ?= 6
+WORKERS ?= 4
 SIDE_BY_SIDE = --dist loadfile --no-loadscope-reorder --max-worker-restart 0 -n
 
 .PHONY: test

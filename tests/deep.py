@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Generator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -40,9 +41,19 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[LEFT_OUT] = []
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """A session of one kind does not import a file that names no test of that kind. Each session of `-n 4` would
+    import and collect all of them: 16 CPU-seconds."""
+    kind = config.option.markexpr
+    if kind not in (DEEP, COMMANDS) or not collection_path.match("test_*.py"):
+        return None
+    return kind not in collection_path.read_text() or None
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     _mark_the_later_ones(items)
+    _refuse_marks_from_elsewhere(items)
     if not config.getoption(SHORT):
         return
     seen: set[tuple[str, str]] = set()
@@ -77,6 +88,21 @@ def _mark_the_later_ones(items: Sequence[pytest.Item]) -> None:
                 item.add_marker(DEEP)
 
 
+def _refuse_marks_from_elsewhere(items: Sequence[pytest.Item]) -> None:
+    """A session of one kind would not find them."""
+    sources: dict[Path, str] = {}
+    for item in items:
+        for mark in (DEEP, COMMANDS):
+            if item.get_closest_marker(mark):
+                if item.path not in sources:
+                    sources[item.path] = item.path.read_text()
+                if mark not in sources[item.path]:
+                    told = f"{item.nodeid} is marked {mark!r}, which its file does not name"
+                    raise pytest.UsageError(
+                        f"{told}: `make test-deep` would not find it. Mark it in that file"
+                    )
+
+
 def _function(item: pytest.Item) -> str:
     """The test without its parameters."""
     return item.nodeid.partition("[")[0]
@@ -91,7 +117,7 @@ def pytest_deselected(items: Sequence[pytest.Item]) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """A worker of `-n 6` tells the process that writes the summary."""
+    """A worker of `-n 4` tells the process that writes the summary."""
     if (told := getattr(session.config, "workeroutput", None)) is not None:
         told["left_out"] = session.config.stash[LEFT_OUT]
 

@@ -4,7 +4,7 @@ Loaded by `-p tests.servers_plugin` (pyproject.toml). A conftest.py would be too
 settings before it. `DATABASE_URL` and `REDIS_URL` in the environment win, each for itself. `REDIS_NODES` are three more
 Valkeys, for the locks that need a majority.
 
-With `-n 6` (pytest-xdist) each worker process is a test session with servers of its own. The process that hands out the
+With `-n 4` (pytest-xdist) each worker process is a test session with servers of its own. The process that hands out the
 files runs no test and starts no server.
 """
 

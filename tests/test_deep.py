@@ -108,6 +108,21 @@ def test_the_short_form_runs_the_first_test_of_each_file(
     assert not_run(done) == those - first
 
 
+def test_a_mark_that_its_file_does_not_name_is_refused(tmp_path: Path) -> None:
+    """`make test-deep` imports only files that name its marks."""
+    (tmp_path / "marks.py").write_text("import pytest\nlong = pytest.mark.deep\n")
+    tests = "from marks import long\n@long\ndef test_a_tour(): pass\n"
+    done = session(tmp_path, tests=tests)
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR
+    assert "test_some.py::test_a_tour is marked 'deep', which its file does not name" in done.stderr
+    assert passed(session(tmp_path, tests=tests + "# deep\n")) == {"test_a_tour"}
+
+
+def test_a_session_of_one_kind_imports_no_file_without_it(tmp_path: Path) -> None:
+    (tmp_path / "test_broken.py").write_text("raise ImportError\n")
+    assert passed(session(tmp_path, "-m", DEEP)) == SEARCHES
+
+
 def test_a_file_that_is_named_runs_whole(tmp_path: Path) -> None:
     done = session(tmp_path, "test_some.py")
     assert passed(done) == QUICK | COMMANDS | SEARCHES
