@@ -110,11 +110,11 @@ def _as_claimed(cell: Cell) -> bool:
     return cell["verdict"] == "kept" and bool(cell["claimed"])
 
 
-def _styled(cell: Cell | None, text: str) -> str:
+def _styled(cell: Cell | None, text: str) -> Text:
     style = WORD_STYLES[cell["verdict"]] if cell else ""
     if text == LETTERS["kept"]:
         style = style.removeprefix("bold ")  # kept, but not claimed
-    return f"[{style}]{text}[/]" if style else text
+    return Text(text, style)
 
 
 def _said(results: Sequence[Cell]) -> dict[str, str]:
