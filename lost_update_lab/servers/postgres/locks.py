@@ -30,7 +30,9 @@ K = TypeVar("K")
 
 BLOCKERS = "SELECT pid, pg_blocking_pids(pid) FROM unnest($1::int[]) AS pid"
 _SESSIONS = "SELECT pid FROM pg_stat_activity WHERE datname = current_database()"
-HELD = "SELECT pid, locktype, mode FROM pg_locks WHERE pid = ANY($1) AND locktype <> 'virtualxid'"
+#: what a SERIALIZABLE transaction has read (SIReadLock) stays there after its end, and keeps nobody waiting
+HELD = """SELECT pid, locktype, mode FROM pg_locks
+    WHERE pid = ANY($1) AND locktype <> 'virtualxid' AND mode <> 'SIReadLock'"""
 
 
 def edges(rows: Rows) -> Edges:
