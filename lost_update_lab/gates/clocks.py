@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import builtins
 import datetime as _datetime
+import hashlib
 import os
 import random
 import sys
@@ -17,7 +19,7 @@ from lost_update_lab.model.bounds import EPOCH, MONOTONIC
 from lost_update_lab.model.chance import forms
 from lost_update_lab.model.effects import DRAW, LOOK, NOBODY, STAMP, WALL
 from lost_update_lab.runs.place import Here, anywhere, here
-from lost_update_lab.schedule import retries
+from lost_update_lab.schedule import random_choice, retries
 
 T = TypeVar("T")
 
@@ -36,7 +38,11 @@ ASK_FOR_OTHERS = frozenset({"os", "random", "secrets", "uuid"})
 _real_datetime = _datetime.datetime
 _sleep, _time, _monotonic = time.sleep, time.time, time.monotonic
 _gmtime, _localtime = time.gmtime, time.localtime
-_urandom, _getpid, _uuid1 = os.urandom, os.getpid, uuid.uuid1
+_urandom, _getpid, _uuid1, _hash = os.urandom, os.getpid, uuid.uuid1, hash
+_seed = random.seed
+#: the random numbers of the module; and what its functions come to, also one that a closure has kept (`random.choice`)
+_source: Any = random.random.__self__  # type: ignore[attr-defined]
+_asked_last = {name: getattr(_source, name) for name in ("random", "getrandbits", "_randbelow")}
 
 
 def sleep(seconds: float) -> None:
@@ -129,7 +135,11 @@ def _in(modules: tuple[str, ...], frame: FrameType | None) -> bool:
 
 def urandom(size: int) -> bytes:
     place = anywhere()
-    return _noted_draw(place, _chance(place, sys._getframe(1)).randbytes(size)) if place else _urandom(size)
+    if place is None:
+        return _urandom(size)
+    asks = _asks(sys._getframe(1))
+    random_choice.drew(place.task, asks, 8 * size)
+    return _noted_draw(place, place.task.worker.draws(asks).randbytes(size))
 
 
 def uuid1(node: int | None = None, clock_seq: int | None = None) -> UUID:
@@ -137,7 +147,9 @@ def uuid1(node: int | None = None, clock_seq: int | None = None) -> UUID:
     place = anywhere()
     if place is None:
         return _uuid1(node, clock_seq)
-    return UUID(int=_noted_draw(place, _chance(place, sys._getframe(1)).getrandbits(128)), version=1)
+    return UUID(
+        int=_noted_draw(place, place.task.worker.draws(_asks(sys._getframe(1))).getrandbits(128)), version=1
+    )
 
 
 def getpid() -> int:
@@ -147,23 +159,46 @@ def getpid() -> int:
     return place.task.worker.pid
 
 
+def seed(a: Any = None, version: int = 2) -> None:
+    if (place := anywhere()) is None:
+        return _seed(a, version)
+    return place.task.worker.chance.seeded(a)
+
+
+def hashed(value: object) -> int:
+    """Of a text, another number in each worker: each Python process has a hash seed of its own. A `__hash__` asks for
+    sets and dicts, whose own way to the number is no gate's."""
+    place = anywhere()
+    if place is None or not _is_text(value) or sys._getframe(1).f_code.co_name == "__hash__":
+        return _hash(value)
+    told = hashlib.blake2b(repr((place.task.worker.pid, value)).encode(), digest_size=8).digest()
+    return int.from_bytes(told, "big", signed=True) >> 3  # within 61 bits, as Python's
+
+
+def _is_text(value: object) -> bool:
+    kinds = {type(each) for each in value} if type(value) is tuple else {type(value)}
+    return bool(kinds & {str, bytes}) and kinds <= {str, bytes, int, float, bool}
+
+
 def _drawn(name: str, original: Any) -> Any:
     def draw(*args: Any, **keywords: Any) -> Any:
         place = anywhere()
         if place is None:
             return original(*args, **keywords)
-        return _noted_draw(place, getattr(_chance(place, sys._getframe(1)), name)(*args, **keywords))
+        asks = _asks(sys._getframe(1))
+        worker = place.task.worker
+        value = getattr(worker.draws(asks, worker.chance.seed), name)(*args, **keywords)
+        random_choice.drew(place.task, asks, random_choice.bits_of(name, args, keywords))
+        return _noted_draw(place, value)
 
     return draw
 
 
-def _chance(place: Here, frame: FrameType | None) -> random.Random:
-    """The worker's random numbers for the code that asks there."""
+def _asks(frame: FrameType | None) -> str:
+    """The place of the code that asks for a random number."""
     while frame and frame.f_globals.get("__name__") in ASK_FOR_OTHERS:
         frame = frame.f_back
-    return place.task.worker.draws(
-        f"{frame.f_globals.get('__name__')}.{frame.f_code.co_name}" if frame else ""
-    )
+    return f"{frame.f_globals.get('__name__')}.{frame.f_code.co_name}" if frame else ""
 
 
 def _noted_draw(place: Here, value: T) -> T:
@@ -188,7 +223,11 @@ def install(patches: Patches) -> None:
     patches.everywhere(os.urandom, urandom)
     patches.everywhere(uuid.uuid1, uuid1)
     patches.everywhere(os.getpid, getpid)
+    patches.method(builtins, "hash", hashed)
     for name in random.__all__:
         bound = getattr(random, name)
         if getattr(bound, "__self__", None) is not None and name not in ("seed", "getstate", "setstate"):
             patches.everywhere(bound, _drawn(name, bound))
+    patches.everywhere(random.seed, seed)
+    for name, original in _asked_last.items():
+        patches.method(_source, name, _drawn(name, original))

@@ -114,6 +114,8 @@ class Harness:
         self.learns = False
         self._opening: dict[str, MemoisedServer] = {}
         self._judged: dict[Hashable, Judgement] = {}
+        #: where a worker has drawn one of few (schedule/random_choice.py)
+        self.random_choice = ""
         self.threads = [WorkerThread() for _ in range(bounds.workers)]
 
     def __enter__(self) -> Self:
@@ -181,6 +183,7 @@ class Harness:
 
     def _has_run(self, run: Run) -> None:
         self.runs += 1
+        self.random_choice = self.random_choice or run.random_choice
         every = COLLECT_OFTEN if any(worker.order for worker in run.workers) else COLLECT_EVERY
         if self.runs % every == 0 or run.warming_up:
             garbage.collect(keep=self.keeps)

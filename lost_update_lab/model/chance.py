@@ -30,13 +30,20 @@ Drawn = tuple[bytes, ...]
 
 @dataclass(slots=True)
 class Chance:
-    """How many random numbers a worker has drawn, in all and at each place of its code."""
+    """How many random numbers a worker has drawn, in all and at each place of its code. `seed`: by what it has seeded
+    them; "": by nothing."""
 
     draws: int = 0
     places: dict[str, int] = field(default_factory=dict)
+    seed: str = ""
 
     def copy(self) -> Chance:
-        return Chance(self.draws, self.places.copy())
+        return Chance(self.draws, self.places.copy(), self.seed)
+
+    def seeded(self, by: object) -> None:
+        """From now on it draws what every process draws that has seeded by this."""
+        self.seed = "" if by is None else repr(by)
+        self.places.clear()
 
 
 @dataclass

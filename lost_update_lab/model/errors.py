@@ -40,6 +40,10 @@ LOOKS_BY_ITSELF = (
     "send the look as a SELECT of its own, in the same transaction: what comes between the two is explored"
 )
 BY_A_LOOK = "poll the rows as well: a notification can be missed"
+CHOOSE_BEFORE = (
+    "hand the operation what is chosen, as an argument, and explore it twice: with the same choice for both workers, "
+    "and with different ones"
+)
 IN_THE_SETUP = "make it in the setup, or in a migration, before any worker begins"
 BY_EXECUTE = "send these commands one by one, by execute()"
 THE_SERVERS = (

@@ -131,6 +131,8 @@ class Task:
     unheard: bool = False
     #: its command is executed, and its client does not hear about it
     loses_reply: bool = False
+    #: random draws since its last command, in bits, by the place in its code (random_choice.py)
+    choices: dict[str, float] = field(default_factory=dict)
     thread: threading.Thread | None = None
     #: it is a coroutine, or a timer, of an event loop in that thread (gates/event_loop.py)
     coroutine: bool = False
@@ -255,12 +257,12 @@ class WorkerProcess:
     def finished(self) -> bool:
         return self.crashed or not self.main.alive
 
-    def draws(self, place: str) -> random.Random:
+    def draws(self, place: str, seed: str = "") -> random.Random:
         """The source of its next random number at this place of its code. Each place has its own source. Otherwise the
         number of times that a waiter has drawn the length of its sleep would decide the names drawn afterwards, and
         each such number would make a state of its own."""
         number = self.chance.places[place] = self.chance.places.get(place, 0) + 1
-        return Moderate(f"{self.index} {place} {number}")
+        return Moderate(f"{seed or self.index} {place} {number}")
 
     @property
     def pid(self) -> int:

@@ -20,7 +20,7 @@ from lost_update_lab.model.server import Server
 from lost_update_lab.model.workers import Halt, Standing, State, Task, WorkerProcess, halt
 from lost_update_lab.runs.hang import Watchdog, out_of_time
 from lost_update_lab.runs.memory import Memory
-from lost_update_lab.schedule import decisions, faults, pending
+from lost_update_lab.schedule import decisions, faults, pending, random_choice
 from lost_update_lab.schedule.world import Chooser, World
 
 E = TypeVar("E", bound=Event)
@@ -179,6 +179,7 @@ class Run(World):
         if self.recorder and not self.ending:
             answer = (task.worker.result, task.worker.error) if task.main else ()
             self.recorder.arrives(task, Ended(*answer))
+        random_choice.acts(self, task)
         for coroutine in task.worker.tasks:
             if coroutine.coroutine and coroutine.go is task.go and coroutine.alive:
                 coroutine.state = State.DONE

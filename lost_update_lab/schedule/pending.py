@@ -12,8 +12,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from lost_update_lab.model.commands import Op
+from lost_update_lab.model.effects import NOBODY
 from lost_update_lab.model.workers import Standing, State, Task, halt
-from lost_update_lab.schedule import polls, retries, virtual_clock
+from lost_update_lab.schedule import polls, random_choice, retries, virtual_clock
 from lost_update_lab.schedule.world import World
 
 #: of a command that is a transaction by itself: whose BEGIN and COMMIT are shown, and that it had to wait
@@ -37,6 +38,7 @@ def standing(world: World, task: Task, op: Op) -> Standing:
 def stand(world: World, task: Task, op: Op) -> None:
     if world.ending:
         halt(task)
+    random_choice.acts(world, task)
     task.stands_before(op)
 
 
@@ -50,6 +52,8 @@ def waiting(world: World, task: Task, key: object, seconds: float | None, text: 
 def wait(world: World, task: Task, key: object, seconds: float | None, text: str) -> None:
     if world.ending:
         halt(task)
+    if key is NOBODY:
+        random_choice.sleeps(task)
     task.waits_for(key, Op("", text, text.encode()))
     polls.close(world, task, seconds)
 

@@ -98,6 +98,8 @@ class World:
     endings: list[Ending] = field(default_factory=list)
     #: a server was told something that it keeps, so the next run will differ
     warming_up: bool = False
+    #: where a worker has drawn one of few, and then did something (random_choice.py)
+    random_choice: str = ""
     #: which client went around the gates
     bypassed: str = ""
 

@@ -10,6 +10,7 @@ from lost_update_lab.harness import Harness
 from lost_update_lab.memo.recording import Recording
 from lost_update_lab.model.bounds import Fault
 from lost_update_lab.model.errors import (
+    CHOOSE_BEFORE,
     GATE_IT,
     MORE_TIME,
     BeginsAgain,
@@ -25,6 +26,7 @@ from lost_update_lab.runs.found import Found, SearchResult
 from lost_update_lab.runs.in_memory_run import InMemoryRun
 from lost_update_lab.runs.run import Run
 from lost_update_lab.schedule import state
+from lost_update_lab.schedule.random_choice import DECIDES
 from lost_update_lab.schedule.schedule_id import Diverged
 from lost_update_lab.schedule.world import World
 from lost_update_lab.search.choices import Choosing
@@ -130,14 +132,19 @@ class Search(Choosing):
     def _unexplored(self) -> None:
         """A loss that was found is one, whatever was not explored. And one transaction of others that comes between a
         look and a lock does the same as one behind both of them, or one in whose middle the command waits."""
-        result = self.result
+        result, choice = self.result, self.harness.random_choice
+        if choice and not result.cause and result.under(None) == UNBROKEN:
+            self._leaves_open(Broken(f"{DECIDES} (drawn in {choice})", CHOOSE_BEFORE))
         if result.others_committed <= 1:
             return
         found = [why for server in self.harness.servers.values() if (why := server.unexplored())]
         if found and not result.cause and result.under(None) == UNBROKEN:
-            result.exhausted = result.settled = False
-            result.cause, result.remedy = str(found[0]), found[0].remedy
-            result.decided.clear()
+            self._leaves_open(found[0])
+
+    def _leaves_open(self, why: Broken) -> None:
+        self.result.exhausted = self.result.settled = False
+        self.result.cause, self.result.remedy = str(why), why.remedy
+        self.result.decided.clear()
 
     def _single_deviations(self, until: float) -> None:
         """What a short look can still find when there is no time for everything."""

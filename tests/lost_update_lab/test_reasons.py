@@ -54,6 +54,8 @@ REASONS = {
     "no gate for this command of PyMySQL": "BY_EXECUTE",
     "no gate for this command of aiomysql": "BY_EXECUTE",
     "the explorer puts rows back, and no tables": "IN_THE_SETUP",
+    "a random draw among few decides, and only one outcome of it was explored": "CHOOSE_BEFORE",
+    "the server chooses at random": "CHOOSE_BEFORE",
     "a deferred trigger looks inside of COMMIT": "NOT_DEFERRED",
     "cannot look at a table that a worker has locked as a whole": "BY_ROWS",
     "messages come to a subscription that the explorer cannot look into": "BY_PLAIN_TEXT",

@@ -26,6 +26,7 @@ from lost_update_lab.model.workers import Halt, Standing, Task, halt
 from lost_update_lab.runs.one_owner import only_owner
 from lost_update_lab.runs.place import Active, Here, beside, connecting, here
 from lost_update_lab.runs.run import Run
+from lost_update_lab.servers import random_commands
 from lost_update_lab.servers.connections_before import existing
 from lost_update_lab.servers.makes import refused
 from lost_update_lab.servers.mariadb.bypass import made
@@ -102,7 +103,9 @@ def asking(place: Here, connection: Any, name: str, *args: Any, **keywords: Any)
 
 
 def _inside(server: MariaDBServer, text: str) -> Broken | None:
-    """Does the command use something in which the server's own clock decides, where no gate sees it?"""
+    """Does the command use something in which the server's own clock decides, where no gate sees it, or chance?"""
+    if chooses := random_commands.of_sql(text):
+        return chooses
     found = server.clock_inside(text)
     return (
         Broken(f"{NO_MARIADB_CLOCK} (inside of {found}, in {shortened(text, 80)})", IN_THE_COMMAND)

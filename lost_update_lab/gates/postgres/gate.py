@@ -42,6 +42,7 @@ from lost_update_lab.runs.one_owner import only_owner
 from lost_update_lab.runs.place import Active, Here, here
 from lost_update_lab.runs.run import Run
 from lost_update_lab.schedule import pending
+from lost_update_lab.servers import random_commands
 from lost_update_lab.servers.postgres import ddl, levels, limits
 from lost_update_lab.servers.postgres.clock_words import sleeps, virtual
 from lost_update_lab.servers.postgres.server import POSTGRES, PostgresServer
@@ -131,8 +132,10 @@ def published(connection: Any, writes: bool) -> None:
 
 
 def _inside(server: PostgresServer, given: dict[str, Any]) -> Broken | None:
-    """Does the command use something in which the server's own clock decides, where no gate sees it?"""
+    """Does the command use something in which the server's own clock decides, where no gate sees it, or chance?"""
     text = text_of(given)
+    if chooses := random_commands.of_sql(text):
+        return chooses
     found = server.clock_inside(text, by_the_clock(text, server.timed))
     return (
         Broken(f"{NO_POSTGRES_CLOCK} (inside of {found}, in {shortened(text, 80)})", IN_THE_COMMAND)

@@ -37,6 +37,7 @@ from lost_update_lab.model.memoised_server import Who
 from lost_update_lab.model.workers import Standing, Task
 from lost_update_lab.schedule import pending
 from lost_update_lab.schedule.world import World
+from lost_update_lab.servers import random_commands
 from lost_update_lab.servers.redis.commands import UNANSWERED, for_ever, shown, subscribes, time_out, waits
 from lost_update_lab.servers.redis.leases import BY_A_KEY, BY_SET, FIELD, UNCODED, of_a_field
 from lost_update_lab.servers.redis.memoised import MemoisedRedis, Read, RedisAnswer
@@ -221,8 +222,10 @@ def unheard(world: World, task: Task, connection: Any, gated: Gated) -> Standing
 
 
 def _beyond(world: World, task: Task, gated: Gated, words: Sequence[bytes]) -> Broken | None:
-    """Does the server's own clock decide what it answers?"""
+    """Does the server's own clock decide what it answers, or chance?"""
     name, script = words[0].decode(), script_of(words)
+    if chooses := random_commands.of_redis(words, script):
+        return chooses
     if key := gated.server.uncoded:
         return Broken(UNCODED.format(key=key), BY_SET)
     if of_a_field(words, script):
