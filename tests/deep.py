@@ -14,6 +14,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Generator, Sequence
+from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +49,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     kind = config.option.markexpr
     if kind not in (DEEP, COMMANDS) or not collection_path.match("test_*.py"):
         return None
-    return kind not in collection_path.read_text() or None
+    return kind not in _text(collection_path) or None
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -90,17 +92,15 @@ def _mark_the_later_ones(items: Sequence[pytest.Item]) -> None:
 
 def _refuse_marks_from_elsewhere(items: Sequence[pytest.Item]) -> None:
     """A session of one kind would not find them."""
-    sources: dict[Path, str] = {}
-    for item in items:
-        for mark in (DEEP, COMMANDS):
-            if item.get_closest_marker(mark):
-                if item.path not in sources:
-                    sources[item.path] = item.path.read_text()
-                if mark not in sources[item.path]:
-                    told = f"{item.nodeid} is marked {mark!r}, which its file does not name"
-                    raise pytest.UsageError(
-                        f"{told}: `make test-deep` would not find it. Mark it in that file"
-                    )
+    for item, mark in product(items, (DEEP, COMMANDS)):
+        if item.get_closest_marker(mark) and mark not in _text(item.path):
+            told = f"{item.nodeid} is marked {mark!r}, which its file does not name"
+            raise pytest.UsageError(f"{told}: `make test-deep` would not find it. Mark it in that file")
+
+
+@cache
+def _text(file: Path) -> str:
+    return file.read_text()
 
 
 def _function(item: pytest.Item) -> str:

@@ -135,11 +135,7 @@ def _in(modules: tuple[str, ...], frame: FrameType | None) -> bool:
 
 def urandom(size: int) -> bytes:
     place = anywhere()
-    if place is None:
-        return _urandom(size)
-    asks = _asks(sys._getframe(1))
-    random_choice.drew(place.task, asks, 8 * size)
-    return _noted_draw(place, place.task.worker.draws(asks).randbytes(size))
+    return _urandom(size) if place is None else _draw(place, sys._getframe(1), "", "randbytes", size)
 
 
 def uuid1(node: int | None = None, clock_seq: int | None = None) -> UUID:
@@ -147,9 +143,7 @@ def uuid1(node: int | None = None, clock_seq: int | None = None) -> UUID:
     place = anywhere()
     if place is None:
         return _uuid1(node, clock_seq)
-    return UUID(
-        int=_noted_draw(place, place.task.worker.draws(_asks(sys._getframe(1))).getrandbits(128)), version=1
-    )
+    return UUID(int=_draw(place, sys._getframe(1), "", "getrandbits", 128), version=1)
 
 
 def getpid() -> int:
@@ -185,23 +179,20 @@ def _drawn(name: str, original: Any) -> Any:
         place = anywhere()
         if place is None:
             return original(*args, **keywords)
-        asks = _asks(sys._getframe(1))
-        worker = place.task.worker
-        value = getattr(worker.draws(asks, worker.chance.seed), name)(*args, **keywords)
-        random_choice.drew(place.task, asks, random_choice.bits_of(name, args, keywords))
-        return _noted_draw(place, value)
+        seed = place.task.worker.chance.seed
+        return _draw(place, sys._getframe(1), seed, name, *args, **keywords)
 
     return draw
 
 
-def _asks(frame: FrameType | None) -> str:
-    """The place of the code that asks for a random number."""
+def _draw(place: Here, frame: FrameType | None, seed: str, name: str, *args: Any, **keywords: Any) -> Any:
+    """What the worker's random numbers come to by this method, for the code that asks there."""
     while frame and frame.f_globals.get("__name__") in ASK_FOR_OTHERS:
         frame = frame.f_back
-    return f"{frame.f_globals.get('__name__')}.{frame.f_code.co_name}" if frame else ""
-
-
-def _noted_draw(place: Here, value: T) -> T:
+    asks = f"{frame.f_globals.get('__name__')}.{frame.f_code.co_name}" if frame else ""
+    source = place.task.worker.draws(asks, seed)
+    value = getattr(source, name)(*args, **keywords)
+    random_choice.drew(place.task, asks, source.bits)
     drawn = forms(value)
     retries.draw(place.task, drawn)
     if place.run.recorder:

@@ -5,23 +5,42 @@ from __future__ import annotations
 import random
 from base64 import b64encode, urlsafe_b64encode
 from dataclasses import dataclass, field
+from math import log2
 from typing import Any
 from uuid import UUID
 
 #: a number below this is no name: it may be drawn twice
 LEAST_NAME = 1 << 32
+NAME_BITS = log2(LEAST_NAME)
 _FEWEST_BYTES = 4
 
 
 class Moderate(random.Random):
     """Never returns an extreme share. A waiter that sleeps for a hundredth of the usual time polls a hundred times as
-    often, and sees nothing else."""
+    often, and sees nothing else.
+
+    `bits`: how many bits it has given out. A share has as many as a name, whatever is made of it, but for choices()."""
+
+    bits = 0.0
 
     def random(self) -> float:
+        self.bits += NAME_BITS
         return 0.25 + super().random() / 2
 
     def getrandbits(self, k: int) -> int:  # a subclass that overrides random() loses this method
+        self.bits += k
         return super().getrandbits(k)
+
+    def _randbelow(self, n: int) -> int:
+        given = self.bits
+        below: int = self._randbelow_with_getrandbits(n)  # type: ignore[attr-defined]  # as without this method
+        self.bits = given + log2(n or 1)
+        return below
+
+    def choices(self, population: Any, *args: Any, **keywords: Any) -> list[Any]:
+        found = super().choices(population, *args, **keywords)
+        self.bits = len(found) * log2(len(population))
+        return found
 
 
 #: a number that was drawn, in every form in which it may be written down; (): it names nothing

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import threading
 from collections.abc import Callable, Generator, Hashable, Mapping
 from dataclasses import dataclass, field
@@ -257,7 +256,7 @@ class WorkerProcess:
     def finished(self) -> bool:
         return self.crashed or not self.main.alive
 
-    def draws(self, place: str, seed: str = "") -> random.Random:
+    def draws(self, place: str, seed: str = "") -> Moderate:
         """The source of its next random number at this place of its code. Each place has its own source. Otherwise the
         number of times that a waiter has drawn the length of its sleep would decide the names drawn afterwards, and
         each such number would make a state of its own."""

@@ -132,19 +132,15 @@ class Search(Choosing):
     def _unexplored(self) -> None:
         """A loss that was found is one, whatever was not explored. And one transaction of others that comes between a
         look and a lock does the same as one behind both of them, or one in whose middle the command waits."""
-        result, choice = self.result, self.harness.random_choice
-        if choice and not result.cause and result.under(None) == UNBROKEN:
-            self._leaves_open(Broken(f"{DECIDES} (drawn in {choice})", CHOOSE_BEFORE))
-        if result.others_committed <= 1:
-            return
-        found = [why for server in self.harness.servers.values() if (why := server.unexplored())]
+        result, found = self.result, list[Broken]()
+        if choice := self.harness.random_choice:
+            found.append(Broken(f"{DECIDES} (drawn in {choice})", CHOOSE_BEFORE))
+        if result.others_committed > 1:
+            found += [why for server in self.harness.servers.values() if (why := server.unexplored())]
         if found and not result.cause and result.under(None) == UNBROKEN:
-            self._leaves_open(found[0])
-
-    def _leaves_open(self, why: Broken) -> None:
-        self.result.exhausted = self.result.settled = False
-        self.result.cause, self.result.remedy = str(why), why.remedy
-        self.result.decided.clear()
+            result.exhausted = result.settled = False
+            result.cause, result.remedy = str(found[0]), found[0].remedy
+            result.decided.clear()
 
     def _single_deviations(self, until: float) -> None:
         """What a short look can still find when there is no time for everything."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from typing import Any
 
 import pytest
@@ -16,12 +16,17 @@ from lost_update_lab.servers.redis.server import RedisServer
 from tests.lost_update_lab.bank import CONTENTS, Bank
 
 
-@contextmanager
 def opened(
     urls: tuple[str, str], deposit: Any, contents: Any = "", besides: bool = False, **bounds: Any
+) -> AbstractContextManager[Harness]:
+    return standing(Bank(deposit, *urls), urls, contents, besides, **bounds)
+
+
+@contextmanager
+def standing(
+    bank: Bank, urls: tuple[str, str], contents: Any = "", besides: bool = False, **bounds: Any
 ) -> Iterator[Harness]:
     with ExitStack() as stack:
-        bank = Bank(deposit, *urls)
         stack.enter_context(closing(bank.admin))
         postgres = stack.enter_context(closing(PostgresServer(urls[0], contents or CONTENTS, besides)))
         servers = [postgres, stack.enter_context(closing(RedisServer(urls[1])))]

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 
 from lost_update_lab.model.system import UNBROKEN, Ending, Judgement
 from tests.lost_update_lab.bank import Bank
-
-COMPARE_AND_DELETE = "return redis.call('GET', KEYS[1]) == ARGV[1] and redis.call('DEL', KEYS[1]) or 0"
+from tests.lost_update_lab.generated_locks import COMPARE_AND_DELETE
 
 
 @dataclass

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import ExitStack, closing
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from lost_update_lab.harness import Harness
-from lost_update_lab.model.bounds import SECOND, Bounds, Fault, Reduction
+from lost_update_lab.model.bounds import SECOND, Fault, Reduction
 from lost_update_lab.search import independence
 from lost_update_lab.search.search import Search
-from lost_update_lab.servers.postgres.server import PostgresServer
-from lost_update_lab.servers.redis.server import RedisServer
-from tests.lost_update_lab.bank import CONTENTS
+from tests.lost_update_lab.conftest import standing
 from tests.lost_update_lab.generated_programs import Command, Pair, Program, pairs
+from tests.lost_update_lab.test_reduction import without_the_worker
 
 Urls = tuple[str, str]
 Outcomes = tuple[set[Any], set[bytes], int]
@@ -26,14 +22,7 @@ REFEREE = {"reduction": Reduction.NONE, "recorded": False}
 
 def outcomes(urls: Urls, pair: tuple[Program, Program], **bounds: Any) -> Outcomes:
     """What both came to, what was left in the servers, and the number of schedules of the whole search."""
-    with ExitStack() as stack:
-        system = Pair(pair, *urls)
-        stack.enter_context(closing(system.admin))
-        servers = [
-            stack.enter_context(closing(PostgresServer(urls[0], CONTENTS))),
-            stack.enter_context(closing(RedisServer(urls[1]))),
-        ]
-        harness = stack.enter_context(Harness(system, servers, Bounds(**{"patience": SECOND, **bounds})))
+    with standing(system := Pair(pair, *urls), urls, patience=SECOND, **bounds) as harness:
         found = Search(harness).explore()
     assert found.exhausted, found.cause
     return system.outcomes, found.finals, found.schedules
@@ -81,11 +70,6 @@ def test_the_search_of_two_programs_leaves_out_no_outcome(
 ) -> None:
     reduced, referee = compared(explorer_urls, most, examples, faults)
     assert reduced < referee
-
-
-def without_the_worker(server: bytes, worker: bytes) -> Iterator[bytes]:
-    """A wrong relation: as if a step did the same whatever its worker has read before."""
-    yield server
 
 
 def test_a_wrong_relation_leaves_out_an_outcome(explorer_urls: Urls, monkeypatch: pytest.MonkeyPatch) -> None:
