@@ -213,8 +213,8 @@ def _asks(real: Callable[..., Any], stats: bool = False) -> Callable[..., Any]:
 
 
 def _imports(frame: FrameType) -> bool:
-    """Python looks for modules in the folders of its path."""
-    return str(frame.f_globals.get("__name__")).startswith("importlib.")
+    """Python looks for modules in the folders of its path, and for what is installed (the backport, too)."""
+    return str(frame.f_globals.get("__name__")).startswith(("importlib.", "importlib_metadata"))
 
 
 def _opens(real: Callable[..., Any]) -> Callable[..., Any]:

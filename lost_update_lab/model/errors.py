@@ -35,7 +35,6 @@ ENDS_ITS_TRANSACTION = (
     "let what has opened that transaction commit, and close its connection: an invariant, the setup"
 )
 IN_A_TRANSACTION = "send both commands inside of one transaction"
-NOT_DEFERRED = "let the setup make that trigger again as INITIALLY IMMEDIATE: what it finds then is explored"
 LOOKS_BY_ITSELF = (
     "send the look as a SELECT of its own, in the same transaction: what comes between the two is explored"
 )

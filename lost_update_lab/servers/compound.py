@@ -27,7 +27,7 @@ from lost_update_lab.servers.draws import INSERT
 _READS = re.compile(
     r"\s*(?:(?:INSERT|REPLACE)\b.*\b(?:SELECT|TABLE)\b|UPDATE\b.*\b(?:SELECT|FROM|(?:STRAIGHT_)?JOIN)\b|UPDATE\b[^=]*,.*\bSET\b"
     r"|DELETE\b.*\b(?:SELECT|USING|JOIN)\b|DELETE\s+(?!FROM\b).*\bFROM\b|MERGE\b|WITH\b.*\b(?:INSERT|UPDATE|DELETE|MERGE)\b"
-    r"|EXECUTE\b|DO\s+(?:\$|'|LANGUAGE\b)|(?=.*;\s*\S).*\b(?:INSERT|REPLACE|UPDATE|DELETE)\b)",
+    r"|SET\s+CONSTRAINTS\b|EXECUTE\b|DO\s+(?:\$|'|LANGUAGE\b)|(?=.*;\s*\S).*\b(?:INSERT|REPLACE|UPDATE|DELETE)\b)",
     re.IGNORECASE | re.DOTALL,
 )
 _LOCKS = re.compile(

@@ -20,7 +20,10 @@ from lost_update_lab.servers.postgres.server import POSTGRES
 from lost_update_lab.servers.postgres.transactions import CALL
 from lost_update_lab.telling.narrative import shortened
 
-_LOCAL = re.compile(r"\s*(BEGIN|SAVEPOINT|RELEASE|SET)\b", re.IGNORECASE)
+#: SET CONSTRAINTS … IMMEDIATE looks at rows, and may lock them
+_LOCAL = re.compile(
+    r"\s*(BEGIN|SAVEPOINT|RELEASE|SET(?!\s+CONSTRAINTS\b.*\bIMMEDIATE))\b", re.IGNORECASE | re.DOTALL
+)
 _PLAIN_SELECT = re.compile(r"\s*SELECT\b(?!.*\b(?:FOR|INTO)\b)", re.IGNORECASE | re.DOTALL)
 _SEVERAL = re.compile(r";\s*\S")
 _WRITE = re.compile(r"\s*(INSERT|UPDATE|DELETE|COMMIT|ROLLBACK)\b", re.IGNORECASE)

@@ -12,6 +12,7 @@ from psycopg.pq import TransactionStatus
 
 from lost_update_lab.adapters import psycopg as driver
 from lost_update_lab.gates.patch import Patches
+from lost_update_lab.gates.postgres import deferred
 from lost_update_lab.gates.postgres.connections import close, connect, connecting_steps
 from lost_update_lab.gates.postgres.describe import (
     NO_GATE,
@@ -31,7 +32,6 @@ from lost_update_lab.model.effects import NOBODY
 from lost_update_lab.model.errors import (
     BY_EXECUTE,
     IN_THE_COMMAND,
-    NOT_DEFERRED,
     ONE_BY_ONE,
     Broken,
     ClockDecides,
@@ -60,9 +60,6 @@ class Sends(NamedTuple):
 
 
 NO_SERVER = "a command to PostgreSQL, and the explorer was given a MariaDB as its database"
-CHECKS_LATE = (
-    "a deferred trigger looks inside of COMMIT, and no schedule comes between its look and the commit"
-)
 COMMITS_INSIDE = "a procedure commits inside, and no schedule comes between its commands"
 NO_SERVER_THERE = "let the operations use one database, and give its address"
 
@@ -166,9 +163,9 @@ def _sent(
     known: Any = connection
     known.explorer_isolation, name = server.isolation(connection), _name_of(run, task, connection)
     known.explorer_who = task.worker.index, *name
-    source = given.get("self")
     op = describe(kind, given, idle, server.timed)
     levels.begins_at(connection, server.level, op.text)
+    known.explorer_deferred = server.defers(op) or (not idle and known.explorer_deferred)
     seconds = sleeps(text_of(given), given.get("params"))
     if op.timed or seconds is not None:
         server.shadow()
@@ -179,31 +176,54 @@ def _sent(
     if alone and not sends:
         gen.close()
         raise Broken(f"{NO_GATE} (stream(), in autocommit, {shortened(op.text, 80)})", BY_EXECUTE)
-    if found := _met(server, connection, op, outside):
+    if _begins_to_meet(server, connection, op, outside):
         gen.close()
-        raise found
+        raise WritesByReading
     if sends and idle and (alone or not connection.autocommit):
         text = b"BEGIN" if alone else driver.begin_command(connection)
         yield from _begins(run, task, connection, name, text, alone)
     known.explorer_sends = Sends(task, partial(under_way, connection, op, kind, given), alone)
     if seconds is not None:
         gen, given = yield from _sleep(run, task, connection, gen, given, seconds)
+    steps = _commits if deferred.waits_for(connection, op) else _step
+    return (yield from steps(run, task, connection, name, op, gen, kind, given))
+
+
+def _step(
+    run: Run,
+    task: Task,
+    connection: Any,
+    name: tuple[int, int],
+    op: Op,
+    gen: Any,
+    kind: str,
+    given: dict[str, Any],
+) -> Standing:
+    source = given.get("self")
     tells = hasattr(source, "pgresult")
-    event = run.arrives(task, PostgresCommand(name, op, known.explorer_isolation, tells=tells))
+    event = run.arrives(task, PostgresCommand(name, op, connection.explorer_isolation, tells=tells))
     result = (lambda: getattr(source, "pgresult", None)) if tells else None
     try:
         steps = execute(run, task, connection, op, gen, result)
-        return (yield from (_alone(run, task, connection, name, op, steps) if alone else steps))
+        return (yield from (_alone(run, task, connection, name, op, steps) if op.alone else steps))
     finally:
         if run.recorder:
             event.send = event.send or how_to_send(connection, op, kind, given)
 
 
-def _met(server: PostgresServer, connection: Any, op: Op, outside: bool) -> Broken | None:
-    """The reason why the search cannot go on as it is, given what else is in the database."""
-    if (op.local or not op.reads) and (late := server.checks_at_commit(op.text)):
-        return Broken(f"{CHECKS_LATE} (of {late}, in {shortened(op.text, 80)})", NOT_DEFERRED)
-    return WritesByReading() if _begins_to_meet(server, connection, op, outside) else None
+def _commits(
+    run: Run, task: Task, connection: Any, name: tuple[int, int], op: Op, gen: Any, *of: Any
+) -> Standing:
+    """A COMMIT for which a deferred trigger waits. Where that refuses, the server rolls back instead."""
+    sends = connection.explorer_sends
+    connection.explorer_sends = Sends(task, lambda: sending(deferred.LOOKS))
+    refused = yield from deferred.looks(run, task, connection, name)
+    connection.explorer_sends = sends
+    op = Op(POSTGRES, "ROLLBACK", b"ROLLBACK") if refused else op
+    found = yield from _step(run, task, connection, name, op, gen, *of)
+    if refused:
+        raise refused
+    return found
 
 
 def _begins_to_meet(server: PostgresServer, connection: Any, op: Op, outside: bool) -> bool:
@@ -218,6 +238,10 @@ def _alone(run: Run, task: Task, connection: Any, name: tuple[int, int], op: Op,
     """A command that is a transaction by itself."""
     try:
         found = yield from steps
+        if connection.explorer_deferred:
+            connection.explorer_sends = Sends(task, lambda: sending(deferred.LOOKS))
+            if refused := (yield from deferred.looks(run, task, connection, name, alone=True)):
+                raise refused
         connection.explorer_sends = Sends(task, lambda: sending(b"COMMIT"))
         yield from _ends(run, task, connection, name, "COMMIT")
         return found

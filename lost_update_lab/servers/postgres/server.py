@@ -170,9 +170,9 @@ class PostgresServer(Plain):
         """A function, a view or a column in this command that goes by the server's own clock. "": none."""
         return self._hidden.clock_in(text, timed)
 
-    def checks_at_commit(self, text: str) -> str:
-        """A table in this command whose trigger looks only when the transaction commits. "": none."""
-        return self._hidden.deferred_in(text)
+    def defers(self, op: Op) -> bool:
+        """May a trigger of what this command writes look only when the transaction commits?"""
+        return (op.local or not op.reads) and self._hidden.defers(op.text)
 
     # -- its clock ----------------------------------------------------------------------------------------------
 

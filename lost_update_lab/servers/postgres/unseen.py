@@ -141,13 +141,12 @@ class HiddenOnPostgres:
     def _texts(self, question: bytes) -> list[tuple[str, str]]:
         return [((name or b"").decode().lower(), (text or b"").decode()) for name, text in self.ask(question)]
 
-    def deferred_in(self, text: str) -> str:
-        """A table with a deferred trigger, or what writes to one unseen, in this command; or one of those whose trigger
-        it defers. "": none."""
+    def defers(self, text: str) -> bool:
+        """Does this command name a table with a deferred trigger, or what writes to one unseen? Or defer a trigger?"""
         statement = text.partition(" ← ")[0]
         if _DEFERS.search(statement):
-            return min(self._deferrable, default="")
-        return min(self._deferred & _words(statement), default="") if self._deferred else ""
+            return bool(self._deferrable)
+        return bool(self._deferred) and not self._deferred.isdisjoint(_words(statement))
 
     def _tables(self, question: bytes) -> set[str]:
         return {(name or b"").decode().lower() for (name,) in self.ask(question)}

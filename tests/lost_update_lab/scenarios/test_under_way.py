@@ -14,7 +14,6 @@ from lost_update_lab import Result, worker
 from lost_update_lab.scenarios.result import KEPT
 from lost_update_lab.servers.compound import Compound
 from lost_update_lab.under_test.operations import VIOLATED
-from lost_update_lab.under_test.scenario import Mistake
 
 Trial = Callable[..., Result]
 SCHEMA = """
@@ -320,68 +319,3 @@ def test_a_coroutine_of_a_worker_that_has_crashed_sends_nothing_more(
     steady = lambda ann, bob, cid: bob is not False  # noqa: E731
     result = trial(workers, setup=opened(), invariant=steady, crashes=1, control=False)
     assert (result.verdict, result.exhausted) == (word, True), str(result)
-
-
-LATE = """
-CREATE TABLE IF NOT EXISTS guest (who text);
-TRUNCATE guest;
-CREATE OR REPLACE FUNCTION one_guest() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-    IF (SELECT count(*) FROM guest) > 1 THEN RAISE EXCEPTION 'full'; END IF; RETURN NULL; END $$;
-CREATE OR REPLACE FUNCTION comes() RETURNS void LANGUAGE sql AS $$ INSERT INTO guest VALUES ('somebody') $$;
-DROP TRIGGER IF EXISTS one_guest ON guest;
-CREATE CONSTRAINT TRIGGER one_guest AFTER INSERT ON guest {} FOR EACH ROW EXECUTE FUNCTION one_guest();
-"""
-#: what writes to that table where no text shows it
-BEYOND = """
-CREATE TABLE IF NOT EXISTS host (id int PRIMARY KEY);
-ALTER TABLE guest ADD COLUMN IF NOT EXISTS host int REFERENCES host ON DELETE CASCADE;
-CREATE OR REPLACE VIEW everybody AS SELECT who FROM guest;
-CREATE TABLE IF NOT EXISTS door (id int);
-CREATE OR REPLACE FUNCTION opens() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM comes(); RETURN NULL; END $$;
-CREATE OR REPLACE TRIGGER opens AFTER INSERT ON door FOR EACH ROW EXECUTE FUNCTION opens();
-"""
-
-
-@pytest.mark.parametrize(
-    "query",
-    [
-        "INSERT INTO guest VALUES ('somebody')",
-        "SELECT comes()",
-        "INSERT INTO everybody VALUES ('somebody')",
-        "DELETE FROM host",
-        "INSERT INTO door VALUES (1)",
-    ],
-)
-def test_a_deferred_trigger_is_not_judged(trial: Trial, query: str) -> None:
-    """Two that commit at the same moment do not see each other: that was kept."""
-    late = opened(LATE.format("DEFERRABLE INITIALLY DEFERRED") + BEYOND)
-    with pytest.raises(Mistake, match="deferred trigger looks inside of COMMIT"):
-        trial([in_one(query), in_one(query)], setup=late, invariant=lambda: True)
-
-
-@pytest.mark.parametrize("defers", ["SET CONSTRAINTS ALL DEFERRED", "SELECT defers()"])
-def test_a_trigger_that_a_transaction_defers_is_not_judged(trial: Trial, defers: str) -> None:
-    """That was kept, too."""
-    by_itself = """
-CREATE OR REPLACE FUNCTION defers() RETURNS void LANGUAGE plpgsql AS $$ BEGIN SET CONSTRAINTS ALL DEFERRED; END $$;
-"""
-    late = opened(LATE.format("DEFERRABLE INITIALLY IMMEDIATE") + (by_itself if "SELECT" in defers else ""))
-    enters = in_one(defers, "INSERT INTO guest VALUES ('somebody')")
-    with pytest.raises(Mistake, match="deferred trigger looks inside of COMMIT"):
-        trial([enters, enters], setup=late, invariant=lambda: True)
-
-
-def test_the_same_trigger_at_once_is_judged(trial: Trial) -> None:
-    def enters(sql: Any) -> bool:
-        try:
-            with sql.transaction():
-                sql.execute("INSERT INTO guest VALUES ('somebody')")
-        except psycopg.errors.RaiseException:
-            return False
-        return True
-
-    def one_is_in(ann: object, bob: object) -> bool:
-        return [ann, bob].count(True) <= 1
-
-    result = trial([enters, enters], setup=opened(LATE.format("")), invariant=one_is_in)
-    assert result.verdict == VIOLATED
