@@ -36,6 +36,11 @@ class Store(ABC):
         Raises KeyTaken if an entry with this key exists already; nothing is written then.
         """
 
+    def open_blocks(self) -> int:
+        """Return how many transactions and savepoints are open here, around what was written. A store without
+        transactions has none."""
+        return 0
+
     @abstractmethod
     def find(self, key: str) -> tuple[str, tuple[Stored, ...]] | None:
         """Return (fingerprint, entries) of the posting with this key, or None."""

@@ -78,6 +78,9 @@ class SqlStore(Store):
         with transaction.atomic(using=self.db):
             self.put(changes)
 
+    def open_blocks(self) -> int:
+        return len(connections[self.db].atomic_blocks)
+
     def put(self, changes: Sequence[Change], first: int = 0) -> None:
         """`write`, in the caller's transaction and without a savepoint. Raises KeyTaken. Raises Refused for an account
         that was deleted after it was read."""

@@ -54,14 +54,15 @@ class Locked(Strategy):
     def apply(self, posting: Posting) -> Applied:
         self.prepare()
         taken: list[Any] = []
+        around = self.store.open_blocks()
         try:
             for number in self.order(posting):  # one common order: no deadlock
                 taken.append(self.enter(number))
             changes = self.inside(posting, taken)
         except BaseException as error:
-            self.leave(taken, error)
+            self.leave(taken, error, around)
             raise
-        warning = self.leave(taken, None)
+        warning = self.leave(taken, None, around)
         return Applied(applied(changes).entries, warning=warning)
 
     def inside(self, posting: Posting, taken: list[Any]) -> list[Change]:
@@ -91,16 +92,24 @@ class Locked(Strategy):
             raise LockTimeout(f"the lock of {number} was not granted in {self.settings.timeout:g} s")
         return lock
 
-    def leave(self, taken: list[Any], error: BaseException | None) -> str:
+    def leave(self, taken: list[Any], error: BaseException | None, around: int) -> str:
         """Release the locks, last one first. Once the posting is committed, a failed release (the lease has ended, the
-        server is gone) cannot undo it. The failure becomes a warning beside the correct answer."""
-        warning = ""
+        server is gone) cannot undo it. The failure becomes a warning beside the correct answer.
+
+        A lock may hold the transaction open until its own end (`with transaction.atomic(): INSERT …; yield; DELETE …`).
+        Then a failed release has undone the posting, and it is raised. `around`: the blocks that were open before."""
+        warning, undone = "", None
         for lock in reversed(taken):
+            committed = self.store.open_blocks() <= around
+            failed = undone or error
             try:
-                lock.__exit__(type(error) if error else None, error, error.__traceback__ if error else None)
+                lock.__exit__(type(failed) if failed else None, failed, failed.__traceback__ if failed else None)
             except Exception as complaint:  # noqa: BLE001  (a third-party lock may raise anything)
                 warning = f"{type(complaint).__name__}: {complaint}"
                 log.info("release of a lock of %s: %s", self.book.pk, warning)
+                undone = undone if committed or error else complaint
+        if undone:
+            raise undone
         return warning
 
 
