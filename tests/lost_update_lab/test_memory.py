@@ -4,9 +4,11 @@ those words, and never a verdict. One that is made once, while clients warm up, 
 
 from __future__ import annotations
 
+import secrets
 import sys
 import threading
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import lru_cache
@@ -88,6 +90,37 @@ def with_a_token(bank: Bank) -> Iterator[None]:
         bank.redis.delete("lock")
 
 
+@lru_cache
+def number_of_this_process() -> str:
+    return secrets.token_hex(16)
+
+
+class Process:
+    @staticmethod
+    @lru_cache
+    def number(length: int) -> str:
+        return "".join(str(uuid.uuid4().int % 10) for _ in range(length))
+
+
+@lru_cache
+def script() -> str:
+    return "return redis.call('DEL', KEYS[1])"
+
+
+def of_a_process(number: Callable[[], str]) -> Callable[[Bank], Any]:
+    """Reentrant within its process, as its number says."""
+
+    @contextmanager
+    def lock(bank: Bank) -> Iterator[None]:
+        me = number()
+        while not bank.redis.set("lock", me, nx=True) and bank.redis.get("lock") != me.encode():
+            time.sleep(1)
+        yield
+        bank.redis.eval(script(), 1, "lock")
+
+    return lock
+
+
 def searched(
     harness: Callable[..., Harness], lock: Callable[[Bank], Any], puts_back: bool = True
 ) -> SearchResult:
@@ -131,6 +164,27 @@ def test_state_of_a_module_is_reported_by_its_name(
         searched(harness, lock, puts_back=lock is not counted)
     assert told in str(error.value)
     assert error.value.remedy == KEEPS_STATE
+
+
+@pytest.mark.parametrize(
+    ("number", "name"),
+    [(number_of_this_process, "number_of_this_process"), (lambda: Process.number(16), "Process.number")],
+)
+def test_a_random_number_that_is_cached_is_reported(
+    number: Callable[[], str], name: str, harness: Callable[..., Harness]
+) -> None:
+    """Each process has one of its own. Here both workers had the first one, and a right lock was `lost`."""
+    with pytest.raises(
+        Elsewhere, match=rf"workers share: {__name__}.{name}\(\) is cached, and draws"
+    ) as error:
+        searched(harness, of_a_process(number))
+    assert error.value.remedy == KEEPS_STATE
+
+
+@pytest.mark.deep
+def test_a_random_number_of_each_call_is_none_of_these(harness: Callable[..., Harness]) -> None:
+    """What it does besides may be cached."""
+    assert searched(harness, of_a_process(lambda: secrets.token_hex(16))).exhausted
 
 
 @pytest.mark.deep

@@ -16,6 +16,7 @@ from lost_update_lab.model.workers import Task
 from lost_update_lab.servers.clock import ServerClock
 from lost_update_lab.servers.deadlines import Ends
 from lost_update_lab.servers.draws import Draws
+from lost_update_lab.servers.postgres.overlaps import Overlaps
 from lost_update_lab.servers.postgres.transactions import (
     NOT_STRICT,
     PostgresWay,
@@ -68,7 +69,7 @@ class PostgresAnswers:
         self.known: dict[bytes, PostgresAnswer | Looked | None] = {}
         self.free: dict[bytes, tuple[Who, ...]] = {}
         self.circle: dict[bytes, tuple[Who, ...]] = {}
-        self.strict = False
+        self.strict = self.serializable = False
         #: everything that was committed → the times in its rows that may be yet to come
         self.ends: dict[bytes, Ends] = {}
         #: the tables into which an insert draws a number
@@ -82,6 +83,16 @@ class PostgresAnswers:
         if op.text not in self._draws_number:
             self._draws_number[op.text] = not op.reads and draws_number(op.text, self.counting or ())
         return self._draws_number[op.text]
+
+    def hears(self, op: Op) -> None:
+        """This command is sent. Does it ask for more than the usual isolation?"""
+        asked = op.text.upper()
+        self.serializable |= "SERIALIZABLE" in asked
+        self.strict |= "ISOLATION" in asked or self.serializable
+
+    def overlaps(self, isolation: IsolationLevel | None) -> bool:
+        """Does the order of the commands of open transactions count, this session's too?"""
+        return self.serializable or isolation is IsolationLevel.SERIALIZABLE
 
     def sees_all(self, isolation: IsolationLevel | None) -> bool:
         """Does each command of a session with this isolation depend on what its transaction has seen before?"""
@@ -101,12 +112,13 @@ class MemoisedPostgres(MemoisedServer):
     ) -> None:
         super().__init__(contents, {}, everything)
         self.name, self.answers, self.clock, self.timed = name, answers, clock.copy(), clock.decides
-        self.way, self.draws = PostgresWay(), Draws()
+        self.way, self.draws, self.overlaps = PostgresWay(), Draws(), Overlaps()
         self._settled: bytes | None = None  # the place at which the free sessions were last asked for
 
     def copy(self) -> MemoisedPostgres:
         twin = super().copy()
-        twin.way, twin.draws, twin.clock = self.way.copy(), self.draws.copy(), self.clock.copy()
+        twin.way, twin.clock = self.way.copy(), self.clock.copy()
+        twin.draws, twin.overlaps = self.draws.copy(), self.overlaps.copy()
         return twin
 
     def contents(self) -> bytes:
@@ -122,7 +134,7 @@ class MemoisedPostgres(MemoisedServer):
         return ", ".join(self.clock.jump(ahead)) or "nothing"
 
     def hidden(self) -> bytes:
-        return self.clock.hidden() + self.draws.hidden()
+        return self.clock.hidden() + self.draws.hidden() + self.overlaps.hidden()
 
     def session(self, who: Who) -> PostgresSession:
         found: PostgresSession = self.sessions.get(who, PostgresSession())
@@ -133,7 +145,7 @@ class MemoisedPostgres(MemoisedServer):
         self.sessions[who] = self.session(who)._replace(isolation=isolation)
 
     def before_step(self, op: Op) -> None:
-        self.answers.strict |= asks_for_more(op)
+        self.answers.hears(op)
 
     def answer(self, who: Who, op: Op, *how: object) -> PostgresAnswer | Looked | None:
         """Execute the command; or, if it has waited, hear its answer. None: it waits. Raises Unanswered."""
@@ -147,6 +159,9 @@ class MemoisedPostgres(MemoisedServer):
         if asked is None or asked not in self.answers.known:
             raise Unanswered
         answer = self.answers.known[asked]
+        if self.answers.overlaps(before.isolation):
+            inside = not isinstance(answer, PostgresAnswer) or answer.session.status != TransactionStatus.IDLE
+            self.overlaps.ran(who, op, inside)
         if answer is None:
             self.sessions[who] = before._replace(waits=True)
             self.way.waits(self.everything, who, op)
@@ -201,6 +216,7 @@ class MemoisedPostgres(MemoisedServer):
             )
             self.clock.has_answered(who, inside=False)
             self.draws.ended(who)
+            self.overlaps.ended(who)
             self.way.ended(self.everything, who)
 
     def cut(self, who: Who) -> None:
@@ -234,7 +250,3 @@ class MemoisedPostgres(MemoisedServer):
 
 #: distinguishes the answer to a command that has waited from the command itself
 POSTGRES_GOES_ON = ("goes on",)
-
-
-def asks_for_more(op: Op) -> bool:
-    return "ISOLATION" in op.text.upper() or "SERIALIZABLE" in op.text.upper()

@@ -34,7 +34,8 @@ from lost_update_lab.servers.postgres.locks import (
     wrote,
 )
 from lost_update_lab.servers.postgres.looks import Looks
-from lost_update_lab.servers.postgres.memoised import MemoisedPostgres, PostgresAnswers, asks_for_more
+from lost_update_lab.servers.postgres.memoised import MemoisedPostgres, PostgresAnswers
+from lost_update_lab.servers.postgres.overlaps import Overlaps
 from lost_update_lab.servers.postgres.shadows import SET_CLOCK, SHADOWS, told
 from lost_update_lab.servers.postgres.transactions import NOT_STRICT, PostgresWay
 from lost_update_lab.servers.postgres.unseen import QUESTIONS, HiddenOnPostgres
@@ -91,7 +92,8 @@ class PostgresServer(Plain):
         self._line = locks.WaitingLine(self.admin, self._blockers_of)
         self.looks = Looks(self.admin, self._blockers_of)
         self.learns = self._refuses = False
-        self.answers, self.way, self.draws = PostgresAnswers(), PostgresWay(), Draws()
+        self.answers, self.way = PostgresAnswers(), PostgresWay()
+        self.draws, self.overlaps = Draws(), Overlaps()
         self.kept = KeptSessions()
         self._hidden = HiddenOnPostgres(self.ask, " ".join(counted) or contents_sql)
         #: commands that read and write
@@ -119,7 +121,8 @@ class PostgresServer(Plain):
         self._proved()
         self._seen = {version: held for version, held in self._seen.items() if version <= known}
         self.version, self._ask, self._blockers, self.changed = 0, True, {}, False
-        self.way, self.draws, self.clock = PostgresWay(), Draws(), ServerClock(self.timed)
+        self.way, self.draws, self.overlaps = PostgresWay(), Draws(), Overlaps()
+        self.clock = ServerClock(self.timed)
         self.looks.make(wanted=self.compound.any_looks)
         self._set_clock()
         if self.answers.counting is None:
@@ -132,7 +135,7 @@ class PostgresServer(Plain):
         self.version, self.changed = self.version + 1, True
 
     def before_step(self, op: Op) -> None:
-        self.answers.strict |= asks_for_more(op)
+        self.answers.hears(op)
 
     def ask_again(self) -> None:
         """A command has ended, so others may be free."""
@@ -220,7 +223,7 @@ class PostgresServer(Plain):
         return ", ".join(gone) or "nothing"
 
     def hidden(self) -> bytes:
-        return self.clock.hidden() + self.draws.hidden()
+        return self.clock.hidden() + self.draws.hidden() + self.overlaps.hidden()
 
     def isolation(self, connection: psycopg.Connection[Any]) -> IsolationLevel | None:
         """That of its transactions. None: PostgreSQL's own."""
@@ -293,6 +296,7 @@ class PostgresServer(Plain):
             raw.exec_(b"SELECT pg_advisory_unlock_all()")
             connection.explorer_calls = connection.explorer_holds = connection.explorer_locked = False
             self.draws.ended(connection.explorer_who)
+            self.overlaps.ended(connection.explorer_who)
             if self.timed:
                 self.clock.has_answered(connection.explorer_who, inside=False)
             if self.learns:
