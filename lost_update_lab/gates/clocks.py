@@ -18,10 +18,8 @@ from lost_update_lab.gates.patch import Patches
 from lost_update_lab.model.bounds import EPOCH, MONOTONIC
 from lost_update_lab.model.chance import forms
 from lost_update_lab.model.effects import DRAW, LOOK, NOBODY, STAMP, WALL
-from lost_update_lab.model.workers import halt
-from lost_update_lab.runs.memory import draws_for_a_cache
 from lost_update_lab.runs.place import Here, anywhere, here
-from lost_update_lab.schedule import random_choice, retries
+from lost_update_lab.schedule import cached_names, random_choice, retries
 
 T = TypeVar("T")
 
@@ -191,14 +189,12 @@ def _draw(place: Here, frame: FrameType | None, seed: str, name: str, *args: Any
     """What the worker's random numbers come to by this method, for the code that asks there."""
     while frame and frame.f_globals.get("__name__") in ASK_FOR_OTHERS:
         frame = frame.f_back
-    if shared := draws_for_a_cache(frame):
-        place.run.error = shared
-        halt(place.task)
     asks = f"{frame.f_globals.get('__name__')}.{frame.f_code.co_name}" if frame else ""
     source = place.task.worker.draws(asks, seed)
     value = getattr(source, name)(*args, **keywords)
     random_choice.drew(place.task, asks, source.bits)
     drawn = forms(value)
+    cached_names.note(place.run, place.task, frame, drawn)
     retries.draw(place.task, drawn)
     if place.run.recorder:
         place.run.recorder.effect(place.task, DRAW, drawn)

@@ -32,6 +32,7 @@ from lost_update_lab.gates.redis import gate as redis
 from lost_update_lab.memo.events import replayed
 from lost_update_lab.memo.recording import Recorder, Recording
 from lost_update_lab.model.bounds import Bounds
+from lost_update_lab.model.chance import Drawn
 from lost_update_lab.model.commands import Step
 from lost_update_lab.model.disk import FILES
 from lost_update_lab.model.errors import ITS_OWN_THREADS, REPORT_IT, BeginsAgain, Broken, Unanswered
@@ -110,6 +111,8 @@ class Harness:
         self.recording = Recording() if bounds.recorded else None
         #: what the modules hold whose code is not known to leave nothing behind
         self.memory: Memory | None = None
+        #: see schedule/cached_names.py
+        self.cached_names: dict[Drawn, tuple[int, str]] = {}
         #: are answers noted, to be known from then on? What is known of the servers in their opening state
         self.learns = False
         self._opening: dict[str, MemoisedServer] = {}
@@ -163,7 +166,7 @@ class Harness:
         run = Run(workers, self.servers, self.bounds, choose)
         run.watched, run.trace, run.learns = watched, trace, self.learns
         self._know(run)
-        run.memory = self.memory
+        run.memory, run.cached_names = self.memory, self.cached_names
         Active.run = run
         try:
             with garbage.not_now():

@@ -13,6 +13,7 @@ KEEPS_STATE = (
     "look for state in its module, or in a class: each worker is a process that has just begun, so make that state "
     "anew for each call of the lock"
 )
+NO_MEMORY = "Workers stand for processes that have just begun, and share no memory"
 SWALLOWS = "write `except Exception` there: other BaseExceptions are how a thread is stopped"
 IN_THE_COMMAND = (
     "ask for the time in the command itself, and not inside of a function, a view or a DEFAULT. If a package does so, "

@@ -11,17 +11,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from types import FrameType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from lost_update_lab.model.errors import KEEPS_STATE, Elsewhere
+from lost_update_lab.model.errors import KEEPS_STATE, NO_MEMORY, Elsewhere
 from lost_update_lab.runs.plain_state import StatePlaces, put_back
 
 #: names, and a text of what each of them holds, as this thread sees them
 Held = Mapping[str, str]
 #: after this many runs a worker makes nothing for the first time any more; how many names a message shows
 WARM, SHOWN = 3, 3
-SHARED = "Workers stand for processes that have just begun, and share no memory"
 
 
 class Left(NamedTuple):
@@ -82,20 +80,4 @@ def _told(how: str, before: Held, after: Held) -> Elsewhere | None:
     if not (names := changed(before, after)):
         return None
     told = ", ".join(names[:SHOWN]) + ", …" * (len(names) > SHOWN)
-    return Elsewhere(f"it keeps state that {how}: {told}. {SHARED}", KEEPS_STATE)
-
-
-def draws_for_a_cache(frame: FrameType | None) -> Elsewhere | None:
-    """Code draws a random number: is a function under way whose results are cached (functools.cache)? Then each process
-    keeps a number of its own, and here the workers would share the first one. Returns the error to raise."""
-    while frame:
-        name = frame.f_code.co_qualname
-        owner: Any = frame.f_globals.get(name.partition(".")[0])
-        for part in name.split(".")[1:]:
-            owner = getattr(owner, part, None)
-        kept = getattr(owner, "__wrapped__", None) if hasattr(owner, "cache_info") else None
-        if kept and getattr(kept, "__code__", None) is frame.f_code:
-            told = f"{frame.f_globals.get('__name__')}.{name}() is cached, and draws a random number"
-            return Elsewhere(f"it keeps state that workers share: {told}. {SHARED}", KEEPS_STATE)
-        frame = frame.f_back
-    return None
+    return Elsewhere(f"it keeps state that {how}: {told}. {NO_MEMORY}", KEEPS_STATE)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from lost_update_lab.model.commands import Op
 from lost_update_lab.model.effects import NOBODY
 from lost_update_lab.model.workers import Standing, State, Task, halt
-from lost_update_lab.schedule import polls, random_choice, retries, virtual_clock
+from lost_update_lab.schedule import cached_names, polls, random_choice, retries, virtual_clock
 from lost_update_lab.schedule.world import World
 
 #: of a command that is a transaction by itself: whose BEGIN and COMMIT are shown, and that it had to wait
@@ -99,6 +99,7 @@ def tell(world: World, task: Task, op: Op, reply: str) -> None:
     task.history.sent.append(op.text)
     task.is_answered()
     retries.send(task, op.identity)
+    cached_names.sends(world, task, op.identity)
     if op.alone:  # what it has read it had read before it waited
         reply = (reply or BY_ITSELF) + WAITED * task.waited
     task.waited = False

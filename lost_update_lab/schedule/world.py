@@ -12,6 +12,7 @@ from math import inf
 from typing import Any, Protocol
 
 from lost_update_lab.model.bounds import Bounds, Fault, Reduction
+from lost_update_lab.model.chance import Drawn
 from lost_update_lab.model.commands import Step
 from lost_update_lab.model.disk import FILES
 from lost_update_lab.model.gaps import Gap, Lease
@@ -112,6 +113,8 @@ class World:
     recorder: Listener | None = None
     #: the servers' answers are noted, to be known from then on (in_memory_run.py)
     learns: bool = False
+    #: by whom, and in which function, a name was drawn that every process keeps for itself (cached_names.py)
+    cached_names: dict[Drawn, tuple[int, str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.full = self.bounds.reduction is Reduction.FULL
