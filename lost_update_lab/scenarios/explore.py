@@ -89,7 +89,8 @@ def explore(
     laws: dict[str, Any] = {"invariants": invariants_of(invariant), "always": invariants_of(always)}
     limits: dict[str, Any] = {"budget": budget, "slack": slack, "control": control, "mutate": mutate}
     limits |= {"refusals": tuple(refusals), "deadlocks": deadlocks, **limits_of(faults, each_fault)}
-    made = tuple(workers) if pairs else workers_of(workers, is_redelivered(retry))
+    one_is_enough = bool(limits["faults"]) or is_redelivered(retry)
+    made = tuple(workers) if pairs else workers_of(workers, one_is_enough)
     scenario = Scenario(name=name or _caller(), workers=made, setup=setup, **laws, **limits)
     how: dict[str, Any] = {"retry": retry, "disposable": disposable, "replay": replaying()}
     with shown() as progress:
@@ -274,7 +275,9 @@ def _result(opened: Opened, finding: Finding, notes: list[str], cannot_tell: boo
     verdict = schedule.verdict if schedule else KEPT if searched.exhausted else INCONCLUSIVE
     verdict = KEPT if verdict == UNBROKEN else verdict
     cause, remedy = ("", "") if schedule else (searched.cause, searched.remedy)
-    if verdict == KEPT and not (searched.overlapping or searched.several or finding.replayed):
+    alone = len(scenario.workers) == 1
+    tried = searched.overlapping or searched.several or (alone and searched.fired)
+    if verdict == KEPT and not (tried or finding.replayed):
         verdict, cause = INCONCLUSIVE, _never_overlapped(opened)
         remedy = TALK
     if verdict == KEPT and cannot_tell:
@@ -298,6 +301,8 @@ def _result(opened: Opened, finding: Finding, notes: list[str], cannot_tell: boo
 
 
 def _never_overlapped(opened: Opened) -> str:
+    if len(opened.scenario.workers) == 1 and opened.scenario.faults:
+        return "no fault could come: the operation sent no command"
     told = "the operations never overlapped: fewer than two of them sent a command"
     if not opened.carried:
         return told
@@ -338,7 +343,9 @@ def _callers(scenario: Scenario) -> str:
             + last * (not others)
             + (" delivered twice" if scenario.twice else " delivered again after a crash")
         )
-    return f"{', '.join(others)} and {last}" if others else f"the tasks of {last}"
+    if others:
+        return f"{', '.join(others)} and {last}"
+    return f"the tasks of {last}" if scenario.callers[0].is_of_asyncio else f"{last} alone"
 
 
 def _hazards(scenario: Scenario, searched: Any) -> Iterator[tuple[str, str]]:

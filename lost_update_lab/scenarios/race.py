@@ -119,11 +119,10 @@ class Race:
             "mutate": mutate,
             **limits_of(faults, each_fault),
         }
+        named, one_is_enough = self._workers.values(), bool(given["faults"]) or is_redelivered(retry)
         scenario = Scenario(
             name=self.name,
-            workers=tuple(self._workers.values())
-            if pairs
-            else workers_of(self._workers.values(), is_redelivered(retry)),
+            workers=tuple(named) if pairs else workers_of(named, one_is_enough),
             setup=self._setup,
             invariants=tuple(self._invariants),
             always=tuple(self._always),

@@ -92,9 +92,9 @@ def _free(call: Any) -> Iterator[tuple[str, Any, Any]]:
                 yield name, cell, cell.cell_contents
 
 
-def workers_of(given: Iterable[Any], comes_again: bool = False) -> tuple[Worker, ...]:
+def workers_of(given: Iterable[Any], one_is_enough: bool = False) -> tuple[Worker, ...]:
     """Workers, callables without arguments, or (callable, arguments …). Without a name they are called A, B, C …
-    `comes_again`: each comes a second time, so one is enough."""
+    `one_is_enough`: something may go wrong for it, or it comes a second time."""
     found: dict[str, Worker] = {}
     for letter, each in zip(string.ascii_uppercase, given, strict=False):
         if isinstance(each, Worker):
@@ -106,7 +106,7 @@ def workers_of(given: Iterable[Any], comes_again: bool = False) -> tuple[Worker,
         if made.name in found:
             raise Mistake(f"two workers are called {made.name!r}: give each a name of its own")
         found[made.name] = made
-    alone = len(found) == 1 and (comes_again or any(each.is_of_asyncio for each in found.values()))
+    alone = len(found) == 1 and (one_is_enough or any(each.is_of_asyncio for each in found.values()))
     if not (alone or 2 <= len(found) <= MOST_WORKERS):
         told = f"{len(found)} worker{'s' * (len(found) != 1)}"
         again = any(len(each.operations) > 1 for each in found.values())
@@ -114,7 +114,8 @@ def workers_of(given: Iterable[Any], comes_again: bool = False) -> tuple[Worker,
             ". The same name again adds to that worker's operations: give the other one another name" * again
         )
         raise Mistake(
-            f"{told}: a race needs 2, and more than {MOST_WORKERS} are never exhausted. Name 2 or 3{hint}"
+            f"{told}: a race needs 2, and more than {MOST_WORKERS} are never exhausted. Name 2 or 3, or let something "
+            f"go wrong for one (crashes=1){hint}"
         )
     _no_late_binding(tuple(found.values()))
     return tuple(found.values())

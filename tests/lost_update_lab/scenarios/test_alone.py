@@ -1,0 +1,77 @@
+"""One caller alone: no race, but it may crash half-way, or never hear the reply to its COMMIT and try again."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+import pytest
+
+from lost_update_lab import Result, worker
+from lost_update_lab.scenarios.result import INCONCLUSIVE, KEPT
+from lost_update_lab.under_test.operations import VIOLATED
+from tests.lost_update_lab.scenarios.test_under_way import opened
+
+Trial = Callable[..., Result]
+ACCOUNTS = """
+DROP TABLE IF EXISTS account, paid;
+CREATE TABLE account (id int PRIMARY KEY, balance int NOT NULL);
+INSERT INTO account VALUES (1, 100), (2, 0);
+CREATE TABLE paid (key text PRIMARY KEY);
+"""
+OUT, IN = (
+    f"UPDATE account SET balance = balance {how} WHERE id = {n}" for how, n in (("- 30", 1), ("+ 30", 2))
+)
+
+
+def connected() -> psycopg.Connection[Any]:
+    """For each try another connection."""
+    return psycopg.connect(os.environ["DATABASE_URL"])
+
+
+def pays() -> None:
+    with connected() as sql:
+        sql.execute(OUT)
+
+
+def pays_by_a_key() -> None:
+    with connected() as sql:
+        if sql.execute("INSERT INTO paid VALUES ('k') ON CONFLICT DO NOTHING").rowcount:
+            sql.execute(OUT)
+
+
+def transfers(sql: Any) -> None:
+    sql.execute(OUT)
+    sql.execute(IN)
+
+
+def transfers_in_one(sql: Any) -> None:
+    with sql.transaction():
+        transfers(sql)
+
+
+def does_nothing(sql: Any) -> None:
+    pass
+
+
+RETRIED = {"lost_replies": 1, "retry": psycopg.OperationalError}
+
+
+@pytest.mark.parametrize(
+    ("operation", "bounds", "word"),
+    [
+        (pays, RETRIED, VIOLATED),
+        (pays_by_a_key, RETRIED, KEPT),
+        (pays_by_a_key, {"crashes": 1}, KEPT),
+        (transfers, {"crashes": 1}, VIOLATED),
+        (transfers_in_one, {"crashes": 1}, KEPT),
+        (does_nothing, {"crashes": 1}, INCONCLUSIVE),
+    ],
+)
+def test_a_fault_in_the_middle(trial: Trial, operation: Any, bounds: dict[str, Any], word: str) -> None:
+    """Its outcome has to be that of the operation as a whole, done once or (after a crash) not at all."""
+    result = trial([worker("Ann", operation)], setup=opened(ACCOUNTS), **bounds)
+    assert (result.verdict, result.exhausted) == (word, True), str(result)
+    assert "Ann alone, at most 1 fault" in result.bounds
