@@ -103,7 +103,9 @@ class Locked(Strategy):
             committed = self.store.open_blocks() <= around
             failed = undone or error
             try:
-                lock.__exit__(type(failed) if failed else None, failed, failed.__traceback__ if failed else None)
+                lock.__exit__(
+                    type(failed) if failed else None, failed, failed.__traceback__ if failed else None
+                )
             except Exception as complaint:  # noqa: BLE001  (a third-party lock may raise anything)
                 warning = f"{type(complaint).__name__}: {complaint}"
                 log.info("release of a lock of %s: %s", self.book.pk, warning)

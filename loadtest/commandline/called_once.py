@@ -42,7 +42,10 @@ def complaint(factory: LockFactory) -> str:
     if lacks := _not_offered(factory):
         names = " and ".join(f"`{name}`" for name in lacks)
         offered = ", ".join(OFFERED)
-        return f"asks for {names}, which the lab does not offer: a lock gets its name, and any of {offered} by keyword"
+        return (
+            f"asks for {names}, which the lab does not offer: a lock gets its name, and any of {offered} by keyword. "
+            "Give every other parameter a default (a length of the lease is set from outside as `lease`, in seconds)"
+        )
     context = multiprocessing.get_context("fork")  # all modules are imported already
     ours, theirs = context.Pipe(duplex=False)
     child = context.Process(target=_try, args=(theirs, factory), daemon=True)

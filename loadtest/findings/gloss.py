@@ -23,6 +23,7 @@ _QUALIFIED = re.compile(r'"?ledger_(\w+)"?\."?(\w+)"?')
 _TABLE = re.compile(r'"?ledger_(\w+)"?')
 _SELECT = re.compile(r"SELECT (.*?) FROM (\w+)(.*)", re.DOTALL)
 _INSERT = re.compile(r"INSERT INTO (\w+) \((.*?)\) VALUES \((.*?)\)", re.DOTALL)
+_COUNT = re.compile(r"(?:UPDATE|DELETE) (\d+)")
 _UPDATE = re.compile(r"UPDATE (\w+) SET (.*?)( WHERE .*)?", re.DOTALL)
 #: every statement names the only book
 _BOOK = re.compile(r"\((?:\w+\.)?book_id = book AND ([^()]*(?:\([^()]*\))?[^()]*)\)")
@@ -104,9 +105,8 @@ def _sql(text: str, values: list[str], reply: str) -> tuple[str, str]:
         row = dict(zip(found[2].split(", "), found[3].split(", "), strict=False))
         told = ", ".join(f"{name} {row[name]}" for name in _TOLD if name in row)
         return f"INSERT {found[1]}" + (f" ({told})" if told else ""), "1 row" if reply else reply
-    return text, reply.replace("UPDATE ", "").replace("DELETE ", "") + (
-        " row" if reply.endswith(" 1") else " rows"
-    )
+    count = _COUNT.fullmatch(reply)
+    return text, f"{count[1]} row{'s' * (count[1] != '1')}" if count else reply
 
 
 def _assignments(text: str) -> str:

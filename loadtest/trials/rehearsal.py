@@ -48,10 +48,11 @@ def rehearse(case: TrialCase) -> str:
         try:
             subject = find(case.strategy)(book)
             assert isinstance(subject, Locked)
+            around = subject.store.open_blocks()
             lock = subject.take(ACCOUNT)
             if not isinstance(lock, AbstractContextManager):
                 raise TypeError(f"a {type(lock).__name__} has no __exit__")
-            warnings.append(subject.leave([lock], None))
+            warnings.append(subject.leave([lock], None, around))
         except BaseException as error:  # noqa: BLE001  (a user's lock may raise anything, even SystemExit)
             raised.append(error)
         finally:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,7 +19,7 @@ from lost_update_lab.scenarios.result import INCONCLUSIVE, KEPT, Result
 from lost_update_lab.under_test.scenario import FAULT_WORDS, Mistake
 
 OK, BROKEN, USAGE, UNDECIDED = 0, 1, 2, 3
-STOPPED = 130  # as a shell has it
+STOPPED, UNREAD = 130, 141  # as a shell has them: Ctrl-C, and a pipe that nobody reads any more
 EXIT_CODES = (
     "Exit codes: 0: kept. 1: some order breaks it. 2: bad usage, or a scenario that cannot be explored as it is "
     "written. 3: inconclusive. 130: Ctrl-C."
@@ -39,6 +40,16 @@ FAULT_HELP = {
 def main(arguments: Sequence[str] | None = None) -> int:
     given = parser().parse_args(arguments)
     sys.path.insert(0, str(Path.cwd()))
+    try:
+        code = _run(given)
+        sys.stdout.flush()
+    except BrokenPipeError:  # `… | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return UNREAD
+    return code
+
+
+def _run(given: argparse.Namespace) -> int:
     try:
         found = given.run(given)
     except Mistake as mistake:

@@ -13,7 +13,6 @@ KEEPS_STATE = (
     "look for state in its module, or in a class: each worker is a process that has just begun, so make that state "
     "anew for each call of the lock"
 )
-NO_MEMORY = "Workers stand for processes that have just begun, and share no memory"
 SWALLOWS = "write `except Exception` there: other BaseExceptions are how a thread is stopped"
 IN_THE_COMMAND = (
     "ask for the time in the command itself, and not inside of a function, a view or a DEFAULT. If a package does so, "
@@ -39,7 +38,10 @@ IN_A_TRANSACTION = "send both commands inside of one transaction"
 LOOKS_BY_ITSELF = (
     "send the look as a SELECT of its own, in the same transaction: what comes between the two is explored"
 )
-BY_A_LOOK = "poll the rows as well: a notification can be missed"
+BY_A_LOOK = (
+    "leave that loop out of the operation, and explore what comes after a notification. If a missed one must do no "
+    "harm, let it poll the rows as well"
+)
 CHOOSE_BEFORE = (
     "hand the operation what is chosen, as an argument, and explore it twice: with the same choice for both workers, "
     "and with different ones"

@@ -13,8 +13,9 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from lost_update_lab.model.errors import KEEPS_STATE, NO_MEMORY, Elsewhere
+from lost_update_lab.model.errors import KEEPS_STATE, Elsewhere
 from lost_update_lab.runs.plain_state import StatePlaces, put_back
+from lost_update_lab.schedule.cached_names import NO_MEMORY
 
 #: names, and a text of what each of them holds, as this thread sees them
 Held = Mapping[str, str]

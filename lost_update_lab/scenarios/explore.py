@@ -89,8 +89,7 @@ def explore(
     laws: dict[str, Any] = {"invariants": invariants_of(invariant), "always": invariants_of(always)}
     limits: dict[str, Any] = {"budget": budget, "slack": slack, "control": control, "mutate": mutate}
     limits |= {"refusals": tuple(refusals), "deadlocks": deadlocks, **limits_of(faults, each_fault)}
-    one_is_enough = bool(limits["faults"]) or is_redelivered(retry)
-    made = tuple(workers) if pairs else workers_of(workers, one_is_enough)
+    made = tuple(workers) if pairs else workers_of(workers, limits["faults"] or is_redelivered(retry))
     scenario = Scenario(name=name or _caller(), workers=made, setup=setup, **laws, **limits)
     how: dict[str, Any] = {"retry": retry, "disposable": disposable, "replay": replaying()}
     with shown() as progress:

@@ -92,7 +92,17 @@ def examine(opened: Opened, serial: SerialOrders) -> None:
     _works_at_all(opened, found)
     laws = (*opened.scenario.invariants, *opened.scenario.always)
     if laws and not any(law.results for law in laws):  # before any worker has begun there are no results
-        _holds_at_all(serial.run(()), found)
+        _holds_at_all(_nobody(serial), found)
+
+
+def _nobody(serial: SerialOrders) -> Serial:
+    """The opening state. Raises Mistake."""
+    try:
+        return serial.run(())
+    except Mistake as mistake:
+        raise Mistake(
+            f"{mistake}. Here it was asked about what the setup left, before any worker"
+        ) from mistake
 
 
 def _works_at_all(opened: Opened, found: Sequence[Serial]) -> None:

@@ -119,7 +119,7 @@ class Race:
             "mutate": mutate,
             **limits_of(faults, each_fault),
         }
-        named, one_is_enough = self._workers.values(), bool(given["faults"]) or is_redelivered(retry)
+        named, one_is_enough = self._workers.values(), given["faults"] or is_redelivered(retry)
         scenario = Scenario(
             name=self.name,
             workers=tuple(named) if pairs else workers_of(named, one_is_enough),

@@ -14,9 +14,11 @@ from types import FrameType
 from typing import Any
 
 from lost_update_lab.model.chance import Drawn
-from lost_update_lab.model.errors import KEEPS_STATE, NO_MEMORY, Elsewhere
+from lost_update_lab.model.errors import KEEPS_STATE, Elsewhere
 from lost_update_lab.model.workers import Task
 from lost_update_lab.schedule.world import World
+
+NO_MEMORY = "Workers stand for processes that have just begun, and share no memory"
 
 
 def note(world: World, task: Task, frame: FrameType | None, drawn: Drawn) -> None:

@@ -28,6 +28,15 @@ def default_of(connection: Any) -> IsolationLevel | None:
     return level if isinstance(level, IsolationLevel) else None
 
 
+def of(connection: Any, usual: IsolationLevel | None) -> IsolationLevel | None:
+    """The isolation of its next transaction. `usual`: where it asks for none. None: PostgreSQL's own."""
+    if found := connection.isolation_level or usual:
+        level: IsolationLevel = found
+        return level
+    options = connection.pgconn.options.lower() if not connection.closed else b""
+    return default_of(connection) if b"isolation" in options else None
+
+
 def begins_at(connection: Any, level: IsolationLevel | None, text: str) -> None:
     """Before a command `text`: until the end of the run its transactions begin at this level, if they do not ask for
     one. None: at their own."""

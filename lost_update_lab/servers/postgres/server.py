@@ -80,7 +80,7 @@ class PostgresServer(Plain):
         questions |= QUESTIONS | ({b"look_at_all": LOOK_AT_ALL} if counted else {})
         self._prepare(questions)
         self._seen: dict[int, Look] = {}
-        self.version, self._proving = 0, False
+        self.version, self._proving, self.learns, self._refuses = 0, False, False, False
         #: some command asks for its clock, which is virtual from then on
         self.timed = self._shadowed = self._has_times = False
         self.clock = ServerClock(decides=False)
@@ -91,7 +91,6 @@ class PostgresServer(Plain):
         self._blockers: dict[int, set[int]] = {}
         self._line = locks.WaitingLine(self.admin, self._blockers_of)
         self.looks = Looks(self.admin, self._blockers_of)
-        self.learns = self._refuses = False
         self.answers, self.way = PostgresAnswers(), PostgresWay()
         self.draws, self.overlaps = Draws(), Overlaps()
         self.kept = KeptSessions()
@@ -227,10 +226,7 @@ class PostgresServer(Plain):
 
     def isolation(self, connection: psycopg.Connection[Any]) -> IsolationLevel | None:
         """That of its transactions. None: PostgreSQL's own."""
-        if found := connection.isolation_level or self.level or self._usual:
-            return found
-        options = connection.pgconn.options.lower() if not connection.closed else b""
-        return levels.default_of(connection) if b"isolation" in options else None
+        return levels.of(connection, self.level or self._usual)
 
     def writes_unseen(self, text: str) -> bool:
         """Might this command, which writes, change what the contents do not show?"""
