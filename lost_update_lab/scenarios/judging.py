@@ -17,7 +17,8 @@ from lost_update_lab.under_test.operations import REFUSED, VIOLATED, FinishedSch
 from lost_update_lab.under_test.outcome import NEW, NOW
 from lost_update_lab.under_test.scenario import Scenario
 
-DEADLOCK = "40P01"
+#: PostgreSQL's code for a deadlock, and MariaDB's
+DEADLOCK = frozenset({"40P01", 1213})
 SERIALIZABLE = "the outcome is that of no serial order"
 NOT_BETWEEN = (
     "it would be that of {}. Here no such time passed between them: a worker was under way. If it is right all the "
@@ -69,7 +70,8 @@ class Judge:
             waiting = [names[each.worker] for each in observed.endings if each.waiting]
             yield f"{' and '.join(waiting)} can never go on: what is waited for will not come"
         for ending in observed.endings:
-            if not self.scenario.invariants and sqlstate(ending.error) == DEADLOCK:
+            named = isinstance(ending.error, self.scenario.refusals or ())
+            if is_deadlock(ending.error) and not (named or self.scenario.invariants):
                 yield f"{names[ending.worker]} was aborted by the database: deadlock"
             if self.scenario.waits_only and ending.error and ending.alone and not ending.struck:
                 yield f"{names[ending.worker]} was kept out ({_shown(ending.error)}) though no live worker was inside"
@@ -230,13 +232,14 @@ def _row(text: str) -> str:
     )
 
 
-def sqlstate(error: BaseException | None) -> str:
-    """The database's own code for the failure."""
+def is_deadlock(error: BaseException | None) -> bool:
+    """psycopg has PostgreSQL's code as an attribute. PyMySQL has MariaDB's as the first argument; its SQLSTATE is that
+    of a serialization failure."""
     while error is not None:
-        if state := getattr(error, "sqlstate", None):
-            return str(state)
+        if DEADLOCK & {getattr(error, "sqlstate", None), *error.args[:1]}:
+            return True
         error = error.__cause__
-    return ""
+    return False
 
 
 def _shown(error: BaseException | None) -> str:

@@ -128,6 +128,12 @@ def test_a_deadlock_is_found_without_an_invariant(trial: Trial) -> None:
 
 
 @pytest.mark.deep
+def test_a_deadlock_that_the_operation_names_is_its_answer(trial: Trial) -> None:
+    workers = [(in_opposite_order, 1, 2), (in_opposite_order, 2, 1)]
+    named = [psycopg.errors.DeadlockDetected]
+    assert trial(workers, setup=accounts, refusals=named, control=False).verdict == "kept"
+
+
 def test_what_follows_a_deadlock_is_not_explored_if_not_asked_for(trial: Trial) -> None:
     """Everything else is."""
     result = trial([(in_opposite_order, 1, 2), (in_opposite_order, 2, 1)], setup=accounts, deadlocks=False)
