@@ -18,8 +18,9 @@ def transitions(world: World, steppers: Sequence[Task]) -> list[Transition]:
     """The faults that may come now. Also notes which ones can touch the system at all.
 
     A fault that no other worker can see at that moment is offered once, when its victim has just arrived at its gate.
-    If it came later, past the steps of others, it would lead to the same states. The same holds for a fault of a
-    server, past steps on other servers (`world.touched`: where something has happened since faults were last offered).
+    If it came later, past the steps of others, it would lead to the same states: but for a failover, which nobody may
+    be there to see then. The same holds for a fault of a server, past steps on other servers (`world.touched`: where
+    something has happened since faults were last offered).
     """
     possible = list(_possible(world, steppers))
     world.applicable.update(fault_of(transition) for transition, _ in possible)
@@ -65,7 +66,7 @@ def _possible(world: World, steppers: Sequence[Task]) -> Iterator[tuple[Transiti
         if worker.main.due is None:
             continue
         fresh = any(task.fresh for task in worker.tasks if task.state is State.READY)
-        now = fresh or _seen_by_others(world, worker)
+        now = fresh or Fault.FAILOVER in world.spent or _seen_by_others(world, worker)
         standing = [t for t in worker.tasks if t.state in (State.READY, State.BLOCKED) and not t.unheard]
         if standing and (not worker.finished or len(worker.tasks) > 1):
             yield Transition(Kind.CRASH, worker.name), now

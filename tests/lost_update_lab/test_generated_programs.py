@@ -12,7 +12,7 @@ from lost_update_lab.model.bounds import SECOND, Fault, Reduction
 from lost_update_lab.search import independence
 from lost_update_lab.search.search import Search
 from tests.lost_update_lab.conftest import standing
-from tests.lost_update_lab.generated_programs import Command, Pair, Program, pairs
+from tests.lost_update_lab.generated_programs import Command, Finally, Pair, Program, pairs
 from tests.lost_update_lab.test_reduction import without_the_worker
 
 Urls = tuple[str, str]
@@ -70,6 +70,14 @@ def test_the_search_of_two_programs_leaves_out_no_outcome(
 ) -> None:
     reduced, referee = compared(explorer_urls, most, examples, faults)
     assert reduced < referee
+
+
+def test_a_crash_after_a_failover(explorer_urls: Urls) -> None:
+    """Had A died before it, B would have ended everything, and no replica would have taken over. It was left out."""
+    twice = (Finally((Command("INCRBY"),), (Command("INCRBY"),)),)
+    pair = twice, (Command("SET what was read + own"),)
+    bounds: dict[str, Any] = {"faults": 2, "kinds": frozenset({Fault.CRASH, Fault.FAILOVER})}
+    assert outcomes(explorer_urls, pair, **bounds)[:2] == outcomes(explorer_urls, pair, **bounds, **REFEREE)[:2]
 
 
 def test_a_wrong_relation_leaves_out_an_outcome(explorer_urls: Urls, monkeypatch: pytest.MonkeyPatch) -> None:
