@@ -77,7 +77,9 @@ def test_a_crash_after_a_failover(explorer_urls: Urls) -> None:
     twice = (Finally((Command("INCRBY"),), (Command("INCRBY"),)),)
     pair = twice, (Command("SET what was read + own"),)
     bounds: dict[str, Any] = {"faults": 2, "kinds": frozenset({Fault.CRASH, Fault.FAILOVER})}
-    assert outcomes(explorer_urls, pair, **bounds)[:2] == outcomes(explorer_urls, pair, **bounds, **REFEREE)[:2]
+    assert (
+        outcomes(explorer_urls, pair, **bounds)[:2] == outcomes(explorer_urls, pair, **bounds, **REFEREE)[:2]
+    )
 
 
 def test_a_wrong_relation_leaves_out_an_outcome(explorer_urls: Urls, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,6 +25,12 @@ from lost_update_lab.servers.postgres.server import POSTGRES
 
 LOOKS = b"SET CONSTRAINTS ALL IMMEDIATE /* COMMIT begins */"
 _COMMITS = re.compile(r"\s*(?:COMMIT|END)\b", re.IGNORECASE)
+_LATER = re.compile(r";\s*(?:COMMIT|END)\b", re.IGNORECASE)
+
+
+def commits_inside(text: str) -> bool:
+    """Is there a COMMIT behind other statements of this text?"""
+    return bool(_LATER.search(text.partition(" ← ")[0]))
 
 
 def waits_for(connection: Any, op: Op) -> bool:

@@ -60,6 +60,9 @@ class Sends(NamedTuple):
 
 
 NO_SERVER = "a command to PostgreSQL, and the explorer was given a MariaDB as its database"
+COMMITS_LATE = (
+    "a deferred trigger looks inside of that COMMIT, and no schedule comes between its look and the commit"
+)
 COMMITS_INSIDE = "a procedure commits inside, and no schedule comes between its commands"
 NO_SERVER_THERE = "let the operations use one database, and give its address"
 
@@ -165,7 +168,8 @@ def _sent(
     known.explorer_who = task.worker.index, *name
     op = describe(kind, given, idle, server.timed)
     levels.begins_at(connection, server.level, op.text)
-    known.explorer_deferred = server.defers(op) or (not idle and known.explorer_deferred)
+    waits = not idle and getattr(known, "explorer_deferred", False)
+    known.explorer_deferred = server.defers(op) or waits
     seconds = sleeps(text_of(given), given.get("params"))
     if op.timed or seconds is not None:
         server.shadow()
@@ -176,9 +180,9 @@ def _sent(
     if alone and not sends:
         gen.close()
         raise Broken(f"{NO_GATE} (stream(), in autocommit, {shortened(op.text, 80)})", BY_EXECUTE)
-    if _begins_to_meet(server, connection, op, outside):
+    if found := _met(server, connection, op, outside):
         gen.close()
-        raise WritesByReading
+        raise found
     if sends and idle and (alone or not connection.autocommit):
         text = b"BEGIN" if alone else driver.begin_command(connection)
         yield from _begins(run, task, connection, name, text, alone)
@@ -224,6 +228,13 @@ def _commits(
     if refused:
         raise refused
     return found
+
+
+def _met(server: PostgresServer, connection: Any, op: Op, outside: bool) -> Broken | None:
+    """The reason why the search cannot go on as it is."""
+    if connection.explorer_deferred and deferred.commits_inside(op.text):
+        return Broken(f"{COMMITS_LATE} ({shortened(op.text, 80)})", BY_EXECUTE)
+    return WritesByReading() if _begins_to_meet(server, connection, op, outside) else None
 
 
 def _begins_to_meet(server: PostgresServer, connection: Any, op: Op, outside: bool) -> bool:

@@ -12,6 +12,7 @@ import pytest
 from lost_update_lab import Result
 from lost_update_lab.scenarios.result import KEPT
 from lost_update_lab.under_test.operations import VIOLATED
+from lost_update_lab.under_test.scenario import Mistake
 from tests.lost_update_lab.scenarios.test_under_way import Operation, in_one, opened
 
 Trial = Callable[..., Result]
@@ -139,6 +140,28 @@ def test_a_trigger_that_locks_before_it_looks_keeps(trial: Trial, when: str) -> 
     setup = late(when.removesuffix(" and at once"), before="PERFORM pg_advisory_xact_lock(1);")
     asked = ("SET CONSTRAINTS ALL IMMEDIATE",) if "and at once" in when else ()
     result = trial([enters(COMES, *asked)] * 2, setup=setup, invariant=one_is_in, control=False)
+    assert (result.verdict, result.exhausted) == (KEPT, True), str(result)
+
+
+def test_a_commit_behind_other_statements(trial: Trial) -> None:
+    def at_once(sql: Any) -> None:
+        sql.execute(f"BEGIN; {COMES}; COMMIT")
+
+    with pytest.raises(Mistake, match=r"inside of that COMMIT.* by execute\(\)"):
+        trial([at_once, at_once], setup=late(), invariant=one_is_in, control=False)
+
+
+@pytest.mark.deep_after(1)
+@pytest.mark.parametrize("fault", ["crashes", "lost_replies", "pauses"])
+def test_under_a_fault(trial: Trial, fault: str) -> None:
+    """Also in between: the trigger has looked, and the worker dies, or does not hear of it."""
+    setup = late(before="PERFORM pg_advisory_xact_lock(1);")
+
+    def at_most_one() -> bool:
+        with psycopg.connect(os.environ["DATABASE_URL"]) as connection:
+            return connection.execute("SELECT count(*) <= 1 FROM guest").fetchone() == (True,)
+
+    result = trial([by_psycopg, by_psycopg], setup=setup, invariant=at_most_one, control=False, **{fault: 1})
     assert (result.verdict, result.exhausted) == (KEPT, True), str(result)
 
 
