@@ -32,20 +32,26 @@ class Left(NamedTuple):
 
 
 class Memory:
-    """`look`: returns what the modules hold now (modules.py). `places`: returns where plain values stand."""
+    """`look`: returns what the modules hold now (modules.py). `places`: returns where plain values stand. `opening`:
+    what they held before anything had run; None: what they hold once clients are warm."""
 
-    def __init__(self, look: Callable[[], Held], places: Callable[[], StatePlaces] = dict) -> None:
+    def __init__(
+        self,
+        look: Callable[[], Held],
+        places: Callable[[], StatePlaces] = dict,
+        opening: StatePlaces | None = None,
+    ) -> None:
         self.look, self.places = look, places
         self._begun: dict[int, int] = {}
         self._warm: dict[int, Held] = {}
         #: what a process that has just begun holds; and what each worker has left
-        self._opening: StatePlaces | None = None
+        self._opening, self._warm_from = opening, WARM if opening is None else 1
         self._left: dict[int, Left] = {}
 
     def begins(self, index: int) -> Elsewhere | None:
         """Worker number `index` is about to begin. Returns the error to raise if something has survived."""
         self._begun[index] = self._begun.get(index, 0) + 1
-        if self._begun[index] < WARM:
+        if self._begun[index] < self._warm_from:
             return None
         if self._opening is None:
             self._opening = self.places()
@@ -55,16 +61,16 @@ class Memory:
 
     def stands(self, index: int) -> None:
         """A thread of the worker is about to stand still."""
-        if self._begun.get(index, 0) >= WARM:
+        if self._begun.get(index, 0) >= self._warm_from:
             self._left[index] = Left(self.look(), self.places(), threading.get_ident())
 
     def goes_on(self, index: int) -> Elsewhere | None:
         """A thread of the worker goes on. Returns the error to raise if another worker has changed something."""
-        if self._begun.get(index, 0) < WARM:
+        if self._begun.get(index, 0) < self._warm_from:
             return None
         left = self._left[index]
         put_back(left.places, self.places())
-        if self._begun[index] == WARM or left.thread != threading.get_ident():
+        if self._begun[index] == self._warm_from or left.thread != threading.get_ident():
             return None
         return _told("workers share, and that survives a schedule", left.held, self.look())
 

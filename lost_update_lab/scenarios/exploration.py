@@ -20,10 +20,12 @@ from lost_update_lab.replay.shrink import ends, repeatable
 from lost_update_lab.runs import modules
 from lost_update_lab.runs.found import Found, SearchResult
 from lost_update_lab.runs.look import IN_MEMORY
-from lost_update_lab.runs.memory import changed
+from lost_update_lab.runs.memory import Memory, changed
+from lost_update_lab.runs.plain_state import places
 from lost_update_lab.scenarios.carried import carried
 from lost_update_lab.scenarios.clients import Twins
 from lost_update_lab.scenarios.commits import InvariantReader
+from lost_update_lab.scenarios.fresh_process import Asking, filled
 from lost_update_lab.scenarios.judging import Judge
 from lost_update_lab.scenarios.meanwhile import Meanwhile
 from lost_update_lab.scenarios.progress import SearchProgress, Watched
@@ -70,6 +72,10 @@ class Opened:
     remembered: tuple[str, ...] = ()
     #: what the operations carry with them, and change
     carried: tuple[str, ...] = ()
+    #: what the first run has left in the user's modules, as each worker's own; and the cached functions that have asked
+    has_run: bool = False
+    memory: Memory | None = None
+    cached: tuple[str, ...] = ()
 
     @property
     def bounds(self) -> Bounds:
@@ -108,6 +114,7 @@ class Opened:
             system.judge_by = self.judge
             gates = [*self.patches, twins.install, *more]
             harness = stack.enter_context(Harness(system, servers, self.bounds, gates))
+            harness.memory = self.memory
             harness.counted = self.judge.serial.counted if self.judge.serial else ()
             yield harness, system
 
@@ -181,7 +188,7 @@ def _looked_at(
 ) -> bool:
     """Run the serial orders. Returns False if some column differs each time: then all starts over without it."""
     opened.judge.serial = serial = SerialOrders(harness, system)
-    if differ := volatile(serial, opened.left_out):
+    if differ := volatile(serial, opened):
         opened.left_out = frozenset({*opened.left_out, *differ})
         return False
     opened.remembered, opened.carried = tuple(serial.remembered), tuple(serial.carried)
@@ -239,13 +246,27 @@ def _no_breakpoints() -> Iterator[None]:
         sys.breakpointhook = before
 
 
-def volatile(serial: SerialOrders, known: Names) -> Names:
-    """The columns, besides those that are `known`, that differ between two runs of the same order. Raises Mistake if
+def _first_run(serial: SerialOrders, opened: Opened, order: tuple[int, ...]) -> None:
+    """Clients connect, caches fill: what does it leave that no process begins with?"""
+    before, first, again = places(""), Asking(), Asking()
+    serial.run(order, first)
+    opened.memory = serial.harness.memory = filled(before)
+    if first.names:
+        serial.run(order, again)
+    opened.cached = tuple(sorted(first.names - again.names))
+    opened.has_run = True
+
+
+def volatile(serial: SerialOrders, opened: Opened) -> Names:
+    """The columns, besides those that are known to, that differ between two runs of the same order. Raises Mistake if
     more differs than columns."""
     system = serial.system
     order = tuple(i for i, worker in enumerate(system.scenario.callers) for _ in worker.operations)
     held_at_first = carried(system.scenario)
-    serial.run(order)  # clients connect, caches fill
+    if opened.has_run:
+        serial.run(order)
+    else:
+        _first_run(serial, opened, order)
     theirs = {
         str(getattr(each.call, "__module__", "")) for w in system.scenario.callers for each in w.operations
     }
@@ -276,7 +297,7 @@ def volatile(serial: SerialOrders, known: Names) -> Names:
             f"{before!r} and then {after!r}. Something outside of the servers survives: {names}. "
             "Let the operations make it anew each time"
         )
-    return set(_different(one, other)) - set(known)
+    return set(_different(one, other)) - set(opened.left_out)
 
 
 def _no_shared_memory(held: Mapping[str, str], names: Collection[str]) -> None:

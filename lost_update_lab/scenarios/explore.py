@@ -19,6 +19,7 @@ from lost_update_lab.model.system import UNBROKEN
 from lost_update_lab.scenarios.comparisons import chosen, is_redelivered, parts_of, repeated, together
 from lost_update_lab.scenarios.control import Control, control
 from lost_update_lab.scenarios.exploration import Finding, Opened, search
+from lost_update_lab.scenarios.fresh_process import CACHED, CLEAR
 from lost_update_lab.scenarios.judging import BETWEEN, Judge
 from lost_update_lab.scenarios.mistakes import after_setup, examine, not_explored, remedy_of, set_up
 from lost_update_lab.scenarios.mutations import mutations
@@ -279,6 +280,9 @@ def _result(opened: Opened, finding: Finding, notes: list[str], cannot_tell: boo
     if verdict == KEPT and not (tried or finding.replayed):
         verdict, cause = INCONCLUSIVE, _never_overlapped(opened)
         remedy = TALK
+    if verdict == KEPT and opened.cached:
+        name = opened.cached[0]
+        verdict, cause, remedy = INCONCLUSIVE, CACHED.format(name), CLEAR.format(name)
     if verdict == KEPT and cannot_tell:
         verdict, cause, remedy = INCONCLUSIVE, notes.pop(), "an invariant that a lost update breaks"
     return Result(

@@ -23,7 +23,7 @@ NO_MEMORY = "Workers stand for processes that have just begun, and share no memo
 
 def note(world: World, task: Task, frame: FrameType | None, drawn: Drawn) -> None:
     """Code at `frame` has drawn this name. Is a function under way whose results are cached?"""
-    if drawn and (name := _cached(frame)):
+    if drawn and (name := under_way(frame)):
         world.cached_names[drawn] = task.worker.index, name
 
 
@@ -35,7 +35,7 @@ def sends(world: World, task: Task, identity: bytes) -> None:
             raise Elsewhere(f"it keeps state that workers share: {told}. {NO_MEMORY}", KEEPS_STATE)
 
 
-def _cached(frame: FrameType | None) -> str:
+def under_way(frame: FrameType | None) -> str:
     """The function under way whose results are cached (functools.cache). "": there is none."""
     while frame:
         name = frame.f_code.co_qualname

@@ -1,0 +1,64 @@
+"""Workers stand for processes that have just begun. What the first run leaves in the user's modules, no process begins
+with, and no other worker sees:
+
+    DONE = set()
+    A: key in DONE? no: INSERT; DONE.add(key)
+    B: key in DONE? no: INSERT too, in a process of its own; in this one it would find A's key, or an earlier schedule's
+
+Plain values are put back (runs/memory.py). A function whose results are cached keeps what a server has answered. That
+cannot be put back, so a search that finds nothing is inconclusive then.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from lost_update_lab.model.commands import Step
+from lost_update_lab.runs.memory import Memory
+from lost_update_lab.runs.plain_state import Place, StatePlaces, places
+from lost_update_lab.schedule import cached_names
+from lost_update_lab.schedule.world import World
+
+CACHED = (
+    "{}() is cached, and asks a server: each process asks by itself, and here the first run has asked for all"
+)
+CLEAR = "let the operation begin with {}.cache_clear(), or do not cache what a server has answered"
+
+
+class Asking:
+    """Looks at each step of a run: which functions under way are cached? `then`: looks at it, too."""
+
+    def __init__(self, then: Callable[[World, Step], None] | None = None) -> None:
+        self.names, self._then = set[str](), then
+
+    def __call__(self, run: World, step: Step) -> None:
+        if step.kind == "step" and (name := cached_names.under_way(sys._getframe(1))):
+            self.names.add(name)
+        if self._then:
+            self._then(run, step)
+
+
+def filled(before: StatePlaces) -> Memory | None:
+    """What the first run has changed of the plain values in the user's modules, as each worker's own. None: nothing."""
+    now = places("")
+    names = {name for name, place in before.items() if name in now and _differs(place, now[name])}
+    if not names:
+        return None
+    roots = {name.partition(".")[0] for name in names}
+    root = roots.pop() if len(roots) == 1 else ""
+    return Memory(dict, partial(_some, names, root), {name: before[name] for name in names})
+
+
+def _some(names: set[str], root: str) -> StatePlaces:
+    return {name: place for name, place in places(root).items() if name in names}
+
+
+def _differs(before: Place, now: Place) -> bool:
+    return _typed(before.value) != _typed(now.value)
+
+
+def _typed(value: Any) -> tuple[type[Any], Any]:
+    return type(value), value
