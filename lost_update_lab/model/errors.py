@@ -13,6 +13,10 @@ KEEPS_STATE = (
     "look for state in its module, or in a class: each worker is a process that has just begun, so make that state "
     "anew for each call of the lock"
 )
+ONE_FOR_EACH_PROCESS = (
+    "keep it in a variable of the module, or in a class attribute, and fill that at the first call: then each worker "
+    "has its own"
+)
 SWALLOWS = "write `except Exception` there: other BaseExceptions are how a thread is stopped"
 IN_THE_COMMAND = (
     "ask for the time in the command itself, and not inside of a function, a view or a DEFAULT. If a package does so, "

@@ -25,7 +25,7 @@ from lost_update_lab.runs.plain_state import places
 from lost_update_lab.scenarios.carried import carried
 from lost_update_lab.scenarios.clients import Twins
 from lost_update_lab.scenarios.commits import InvariantReader
-from lost_update_lab.scenarios.fresh_process import Asking, filled
+from lost_update_lab.scenarios.fresh_process import CachedAsking, filled
 from lost_update_lab.scenarios.judging import Judge
 from lost_update_lab.scenarios.meanwhile import Meanwhile
 from lost_update_lab.scenarios.progress import SearchProgress, Watched
@@ -248,7 +248,7 @@ def _no_breakpoints() -> Iterator[None]:
 
 def _first_run(serial: SerialOrders, opened: Opened, order: tuple[int, ...]) -> None:
     """Clients connect, caches fill: what does it leave that no process begins with?"""
-    before, first, again = places(""), Asking(), Asking()
+    before, first, again = places(""), CachedAsking(), CachedAsking()
     serial.run(order, first)
     opened.memory = serial.harness.memory = filled(before)
     if first.names:

@@ -28,7 +28,7 @@ CACHED = (
 CLEAR = "let the operation begin with {}.cache_clear(), or do not cache what a server has answered"
 
 
-class Asking:
+class CachedAsking:
     """Looks at each step of a run: which functions under way are cached? `then`: looks at it, too."""
 
     def __init__(self, then: Callable[[World, Step], None] | None = None) -> None:

@@ -14,7 +14,7 @@ from types import FrameType
 from typing import Any
 
 from lost_update_lab.model.chance import Drawn
-from lost_update_lab.model.errors import KEEPS_STATE, Elsewhere
+from lost_update_lab.model.errors import ONE_FOR_EACH_PROCESS, Elsewhere
 from lost_update_lab.model.workers import Task
 from lost_update_lab.schedule.world import World
 
@@ -32,7 +32,7 @@ def sends(world: World, task: Task, identity: bytes) -> None:
     for drawn, (by, name) in world.cached_names.items():
         if by != task.worker.index and any(form in identity for form in drawn):
             told = f"{name}() is cached, and draws a random number"
-            raise Elsewhere(f"it keeps state that workers share: {told}. {NO_MEMORY}", KEEPS_STATE)
+            raise Elsewhere(f"it keeps state that workers share: {told}. {NO_MEMORY}", ONE_FOR_EACH_PROCESS)
 
 
 def under_way(frame: FrameType | None) -> str:

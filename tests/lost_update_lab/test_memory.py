@@ -21,7 +21,7 @@ from redis.exceptions import LockError
 
 from lost_update_lab.harness import Harness
 from lost_update_lab.model.bounds import Fault
-from lost_update_lab.model.errors import KEEPS_STATE, Elsewhere
+from lost_update_lab.model.errors import KEEPS_STATE, ONE_FOR_EACH_PROCESS, Elsewhere
 from lost_update_lab.model.system import UNBROKEN
 from lost_update_lab.runs import modules
 from lost_update_lab.runs.found import SearchResult
@@ -179,7 +179,7 @@ def test_a_random_number_that_is_cached_is_reported(
         Elsewhere, match=rf"workers share: {__name__}.{name}\(\) is cached, and draws"
     ) as error:
         searched(harness, of_a_process(number))
-    assert error.value.remedy == KEEPS_STATE
+    assert error.value.remedy == ONE_FOR_EACH_PROCESS
 
 
 @pytest.mark.deep

@@ -39,7 +39,7 @@ REASONS = {
     "… cannot connect": "LOOK_AT_THE_SERVER",
     "run.bypassed": "ITS_OWN_THREADS",
     "it keeps state that …": "KEEPS_STATE",
-    "it keeps state that workers share: …": "KEEPS_STATE",
+    "it keeps state that workers share: …": "ONE_FOR_EACH_PROCESS",
     "lets a field of a hash end": "BY_A_KEY",
     "was given in a way that no gate sees": "BY_SET",
     "asks for how long a message has been pending": "BY_ITSELF",
