@@ -7,6 +7,7 @@ import os
 import socket
 import subprocess
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from functools import partial
@@ -160,7 +161,8 @@ def test_notifications_are_not_judged(trial: Trial) -> None:
         trial([waits_for_news, lambda sql: sql.execute("NOTIFY news")])
 
 
-COUNTS = {"calls": 0}
+#: no plain value: those are put back (test_fresh_process.py)
+COUNTS = Counter({"calls": 0})
 
 
 def test_a_module_that_remembers(trial: Trial) -> None:
