@@ -101,15 +101,13 @@ class Locked(Strategy):
         warning, undone = "", None
         for lock in reversed(taken):
             committed = self.store.open_blocks() <= around
-            failed = undone or error
             try:
-                lock.__exit__(
-                    type(failed) if failed else None, failed, failed.__traceback__ if failed else None
-                )
+                lock.__exit__(type(error) if error else None, error, error.__traceback__ if error else None)
             except Exception as complaint:  # noqa: BLE001  (a third-party lock may raise anything)
                 warning = f"{type(complaint).__name__}: {complaint}"
                 log.info("release of a lock of %s: %s", self.book.pk, warning)
-                undone = undone if committed or error else complaint
+                if not (committed or error):
+                    error = undone = complaint
         if undone:
             raise undone
         return warning

@@ -72,8 +72,8 @@ class Opened:
     remembered: tuple[str, ...] = ()
     #: what the operations carry with them, and change
     carried: tuple[str, ...] = ()
-    #: what the first run has left in the user's modules, as each worker's own; and the cached functions that have asked
     has_run: bool = False
+    #: what the first run has left in the user's modules, as each worker's own; and the cached functions that have asked
     memory: Memory | None = None
     cached: tuple[str, ...] = ()
 
@@ -258,8 +258,8 @@ def _first_run(serial: SerialOrders, opened: Opened, order: tuple[int, ...]) -> 
 
 
 def volatile(serial: SerialOrders, opened: Opened) -> Names:
-    """The columns, besides those that are known to, that differ between two runs of the same order. Raises Mistake if
-    more differs than columns."""
+    """The columns, besides those that are left out already, that differ between two runs of the same order. Raises
+    Mistake if more differs than columns."""
     system = serial.system
     order = tuple(i for i, worker in enumerate(system.scenario.callers) for _ in worker.operations)
     held_at_first = carried(system.scenario)

@@ -12,9 +12,7 @@ cannot be put back, so a search that finds nothing is inconclusive then.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 from lost_update_lab.model.commands import Step
 from lost_update_lab.runs.memory import Memory
@@ -29,16 +27,14 @@ CLEAR = "let the operation begin with {}.cache_clear(), or do not cache what a s
 
 
 class CachedAsking:
-    """Looks at each step of a run: which functions under way are cached? `then`: looks at it, too."""
+    """Looks at each step of a run: which functions under way are cached?"""
 
-    def __init__(self, then: Callable[[World, Step], None] | None = None) -> None:
-        self.names, self._then = set[str](), then
+    def __init__(self) -> None:
+        self.names = set[str]()
 
     def __call__(self, run: World, step: Step) -> None:
         if step.kind == "step" and (name := cached_names.under_way(sys._getframe(1))):
             self.names.add(name)
-        if self._then:
-            self._then(run, step)
 
 
 def filled(before: StatePlaces) -> Memory | None:
@@ -57,8 +53,4 @@ def _some(names: set[str], root: str) -> StatePlaces:
 
 
 def _differs(before: Place, now: Place) -> bool:
-    return _typed(before.value) != _typed(now.value)
-
-
-def _typed(value: Any) -> tuple[type[Any], Any]:
-    return type(value), value
+    return (type(before.value), before.value) != (type(now.value), now.value)

@@ -220,14 +220,20 @@ def _commits(
 ) -> Standing:
     """A COMMIT for which a deferred trigger waits. Where that refuses, the server rolls back instead."""
     sends = connection.explorer_sends
-    connection.explorer_sends = Sends(task, lambda: sending(deferred.LOOKS))
-    refused = yield from deferred.looks(run, task, connection, name)
+    refused = yield from _looks(run, task, connection, name)
     connection.explorer_sends = sends
     op = Op(POSTGRES, "ROLLBACK", b"ROLLBACK") if refused else op
     found = yield from _step(run, task, connection, name, op, gen, *of)
     if refused:
         raise refused
     return found
+
+
+def _looks(
+    run: Run, task: Task, connection: Any, name: tuple[int, int], alone: bool = False
+) -> Generator[None, None, psycopg.Error | None]:
+    connection.explorer_sends = Sends(task, lambda: sending(deferred.LOOKS))
+    return (yield from deferred.looks(run, task, connection, name, alone))
 
 
 def _met(server: PostgresServer, connection: Any, op: Op, outside: bool) -> Broken | None:
@@ -249,10 +255,9 @@ def _alone(run: Run, task: Task, connection: Any, name: tuple[int, int], op: Op,
     """A command that is a transaction by itself."""
     try:
         found = yield from steps
-        if connection.explorer_deferred:
-            connection.explorer_sends = Sends(task, lambda: sending(deferred.LOOKS))
-            if refused := (yield from deferred.looks(run, task, connection, name, alone=True)):
-                raise refused
+        looks = _looks(run, task, connection, name, alone=True)
+        if connection.explorer_deferred and (refused := (yield from looks)):
+            raise refused
         connection.explorer_sends = Sends(task, lambda: sending(b"COMMIT"))
         yield from _ends(run, task, connection, name, "COMMIT")
         return found

@@ -298,8 +298,7 @@ def _after(task: Task, server: PostgresServer, connection: Any, op: Op) -> bool:
         server.draws.ended(connection.explorer_who)
     elif server.answers.counts(op):
         server.draws.drew(connection.explorer_who, op.text)
-    if server.answers.overlaps(connection.explorer_isolation):
-        server.overlaps.ran(connection.explorer_who, op, inside)
+    _overlaps(server, connection, op, inside)
     server.clock.has_answered(connection.explorer_who, inside)
     server.ask_again()  # an error, too, frees what its transaction held
     server.note(connection, writes=not op.reads, calls=calls(op))
@@ -308,6 +307,11 @@ def _after(task: Task, server: PostgresServer, connection: Any, op: Op) -> bool:
         task.worker.commits += 1
         server.touched(connection)
     return touched
+
+
+def _overlaps(server: PostgresServer, connection: Any, op: Op, inside: bool) -> None:
+    if server.answers.overlaps(connection.explorer_isolation):
+        server.overlaps.ran(connection.explorer_who, op, inside)
 
 
 def _drive(
@@ -345,8 +349,7 @@ def _drive(
                 seconds, limit = lifted.left(world.now - sent)
                 task.sent(connection, partial(_too_late, server=server, limit=limit))
                 noting.waits(world, connection, op, lifted)
-                if server.answers.overlaps(connection.explorer_isolation):
-                    server.overlaps.ran(connection.explorer_who, op, inside=True)
+                _overlaps(server, connection, op, inside=True)
                 task.history.meets(connection.explorer_who, server.contents())
                 yield from pending.blocked(world, task, seconds, in_vain=seconds is not None)
                 task.history.meets(connection.explorer_who, server.contents())
@@ -363,8 +366,7 @@ def _ready(flags: int) -> int:
 def _looks(world: World, task: Task, server: PostgresServer, connection: Any, op: Op) -> Standing:
     """Its snapshot is taken. What others do until it locks its first row, it does not see."""
     noting.looks(world, connection, op)
-    if server.answers.overlaps(connection.explorer_isolation):
-        server.overlaps.ran(connection.explorer_who, op, inside=True)
+    _overlaps(server, connection, op, inside=True)
     task.history.meets(connection.explorer_who, server.contents())
     pending.between(world, task, op)
     yield

@@ -13,7 +13,7 @@ from lost_update_lab import Result
 from lost_update_lab.scenarios.result import KEPT
 from lost_update_lab.under_test.operations import VIOLATED
 from lost_update_lab.under_test.scenario import Mistake
-from tests.lost_update_lab.scenarios.test_under_way import Operation, in_one, opened
+from tests.lost_update_lab.scenarios.test_under_way import Operation, by_itself, in_one, opened
 
 Trial = Callable[..., Result]
 LATE = """
@@ -41,36 +41,17 @@ def late(when: str = DEFERRED, before: str = "", more: str = "") -> Callable[[],
     return opened(LATE.format(when=when, before=before) + more)
 
 
-def enters(*queries: str) -> Operation:
+def enters(*queries: str, how: Callable[..., Operation] = in_one) -> Operation:
     """Returns whether it was let in."""
 
     def operation(sql: Any) -> bool:
         try:
-            in_one(*queries)(sql)
+            how(*queries)(sql)
         except psycopg.errors.RaiseException:
             return False
         return True
 
     return operation
-
-
-def by_itself(sql: Any) -> bool:
-    """A transaction of one command."""
-    try:
-        sql.execute(COMES)
-    except psycopg.errors.RaiseException:
-        return False
-    return True
-
-
-def by_hand(sql: Any) -> bool:
-    sql.execute("BEGIN")
-    sql.execute(COMES)
-    try:
-        sql.execute("end;")
-    except psycopg.errors.RaiseException:
-        return False
-    return True
 
 
 def by_psycopg(sql: Any) -> bool:
@@ -106,8 +87,8 @@ def one_is_in(ann: object, bob: object) -> bool:
     "operation",
     [
         enters(COMES),
-        by_itself,
-        by_hand,
+        enters(COMES, how=by_itself),
+        enters("BEGIN", COMES, "end;", how=by_itself),
         by_psycopg,
         by_asyncio,
         enters("SELECT comes()"),
@@ -127,6 +108,30 @@ def test_a_trigger_that_a_transaction_defers(trial: Trial, defers: str) -> None:
     setup = late(DEFERRABLE, more=BEYOND)
     result = trial([enters(defers, COMES)] * 2, setup=setup, invariant=one_is_in, control=False)
     assert result.verdict == VIOLATED, str(result)
+
+
+def test_rows_that_go_with_others(trial: Trial) -> None:
+    """The trigger is that of a table which no text names: a host takes his guests with him, and one has to stay."""
+    leaves = """
+CREATE TABLE IF NOT EXISTS host (id int PRIMARY KEY);
+CREATE TABLE IF NOT EXISTS stays (host int REFERENCES host ON DELETE CASCADE);
+TRUNCATE host, stays;
+INSERT INTO host VALUES (1), (2);
+INSERT INTO stays VALUES (1), (2);
+CREATE OR REPLACE FUNCTION one_stays() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    IF (SELECT count(*) FROM stays) = 0 THEN RAISE EXCEPTION 'empty'; END IF; RETURN NULL; END $$;
+DROP TRIGGER IF EXISTS one_stays ON stays;
+CREATE CONSTRAINT TRIGGER one_stays AFTER DELETE ON stays DEFERRABLE INITIALLY DEFERRED
+    FOR EACH ROW EXECUTE FUNCTION one_stays();
+"""
+
+    def not_both(ann: object, bob: object) -> bool:
+        return (ann, bob) != (True, True)
+
+    workers = [enters("DELETE FROM host WHERE id = 1"), enters("DELETE FROM host WHERE id = 2")]
+    result = trial(workers, setup=opened(leaves), invariant=not_both, control=False)
+    assert result.verdict == VIOLATED, str(result)
+    assert "COMMIT begins" in str(result)
 
 
 def test_the_same_trigger_at_once(trial: Trial) -> None:
