@@ -126,9 +126,9 @@ class Server(Protocol):
     def settled(self) -> None:
         """After the last run of a search. Raises Broken if something is left that no restore undoes."""
 
-    def unexplored(self) -> Broken | None:
-        """Why a search that came to its end proves nothing if it has found no loss, and others may commit twice while
-        one command is under way. None: it does."""
+    def unexplored(self, commits: int) -> Broken | None:
+        """Why a search that came to its end proves nothing if it has found no loss. `commits`: how many transactions
+        others commit at most while one command is under way. None: it does."""
 
     def watch(self) -> None:
         """From now on, notice a client that talks to this server past the gates."""

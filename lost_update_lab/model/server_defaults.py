@@ -66,7 +66,7 @@ class Plain:
     def jump(self, ahead: int) -> str:
         raise NotImplementedError
 
-    def unexplored(self) -> Broken | None:
+    def unexplored(self, commits: int) -> Broken | None:
         return None
 
     def hidden(self) -> bytes:

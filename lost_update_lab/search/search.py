@@ -130,13 +130,12 @@ class Search(Choosing):
         return result
 
     def _unexplored(self) -> None:
-        """A loss that was found is one, whatever was not explored. And one transaction of others that comes between a
-        look and a lock does the same as one behind both of them, or one in whose middle the command waits."""
+        """A loss that was found is one, whatever was not explored."""
         result, found = self.result, list[Broken]()
         if choice := self.harness.random_choice:
             found.append(Broken(f"{DECIDES} (drawn in {choice})", CHOOSE_BEFORE))
-        if result.others_committed > 1:
-            found += [why for server in self.harness.servers.values() if (why := server.unexplored())]
+        servers, commits = self.harness.servers.values(), result.others_committed
+        found += [why for server in servers if (why := server.unexplored(commits))]
         if found and not result.cause and result.under(None) == UNBROKEN:
             result.exhausted = result.settled = False
             result.cause, result.remedy = str(found[0]), found[0].remedy

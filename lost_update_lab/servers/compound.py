@@ -24,7 +24,7 @@ from functools import cached_property
 from lost_update_lab.servers.draws import INSERT
 
 #: beside its target it names another table, or the same once more
-_READS = re.compile(
+READS_ELSEWHERE = re.compile(
     r"\s*(?:(?:INSERT|REPLACE)\b.*\b(?:SELECT|TABLE)\b|UPDATE\b.*\b(?:SELECT|FROM|(?:STRAIGHT_)?JOIN)\b|UPDATE\b[^=]*,.*\bSET\b"
     r"|DELETE\b.*\b(?:SELECT|USING|JOIN)\b|DELETE\s+(?!FROM\b).*\bFROM\b|MERGE\b|WITH\b.*\b(?:INSERT|UPDATE|DELETE|MERGE)\b"
     r"|SET\s+CONSTRAINTS\b|EXECUTE\b|DO\s+(?:\$|'|LANGUAGE\b)|(?=.*;\s*\S).*\b(?:INSERT|REPLACE|UPDATE|DELETE)\b)",
@@ -99,7 +99,7 @@ class Compound:
         """`text`: a command that writes, or may do so."""
         statement = _statement_of(text)
         if statement not in self._known:
-            self._known[statement] = bool(_READS.match(statement)) or self._calls(statement)
+            self._known[statement] = bool(READS_ELSEWHERE.match(statement)) or self._calls(statement)
         return self._known[statement] or (self._was_seen and bool(_CHANGES.match(statement)))
 
     def looks_first(self, text: str) -> bool:

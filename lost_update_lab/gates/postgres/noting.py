@@ -43,14 +43,14 @@ def waits(world: World, connection: Any, op: Op, lifted: TimeLimits) -> None:
             server.answers.known[asked] = None
 
 
-def looks(world: World, connection: Any, op: Op) -> None:
+def looks(world: World, connection: Any, op: Op, place: str) -> None:
     server, asked = world.servers[POSTGRES], connection.explorer_asked
     assert isinstance(server, PostgresServer)
     if world.learns:
         who = connection.explorer_who
         server.way.looks(server.everything(), who, server.clock.asked(op, who))
         if asked and server.way.known and not server.answers.closed:
-            server.answers.known[asked] = Looked()
+            server.answers.known[asked] = Looked(place)
 
 
 def goes_on(world: World, connection: Any, op: Op) -> None:

@@ -100,7 +100,7 @@ class PostgresCommand:
         answer = server.answer(who, op, self.begins, self.tells)
         if isinstance(answer, Looked):
             task.history.meets(who, server.contents())
-            pending.between(world, task, op)
+            pending.between(world, task, op, answer.place)
             return
         if answer is None:
             task.history.meets(who, server.contents())
@@ -345,7 +345,6 @@ def _drive(
             elif server.looks.waits(connection):
                 yield from _looks(world, task, server, connection, op)
             else:
-                server.looks.let_go(connection)  # it would stop there only later, and then nobody frees it
                 seconds, limit = lifted.left(world.now - sent)
                 task.sent(connection, partial(_too_late, server=server, limit=limit))
                 noting.waits(world, connection, op, lifted)
@@ -364,11 +363,13 @@ def _ready(flags: int) -> int:
 
 
 def _looks(world: World, task: Task, server: PostgresServer, connection: Any, op: Op) -> Standing:
-    """Its snapshot is taken. What others do until it locks its first row, it does not see."""
-    noting.looks(world, connection, op)
+    """Its snapshot is taken: what others do until it locks its first row, it does not see. Or a function comes to its
+    next statement."""
+    place = server.looks.place(connection)
+    noting.looks(world, connection, op, place)
     _overlaps(server, connection, op, inside=True)
     task.history.meets(connection.explorer_who, server.contents())
-    pending.between(world, task, op)
+    pending.between(world, task, op, place)
     yield
     task.loses_reply |= bool(task.op and task.op.silent)
     task.history.meets(connection.explorer_who, server.contents())
@@ -376,7 +377,7 @@ def _looks(world: World, task: Task, server: PostgresServer, connection: Any, op
     if task.canceled:  # it is let go when it has heard so: cancelled later, it would keep what it waits for
         server.stop(task)
     else:
-        server.looks.let_go(connection)
+        server.looks.goes_on(connection)
 
 
 def _too_late(world: World, task: Task, server: PostgresServer, limit: str) -> None:

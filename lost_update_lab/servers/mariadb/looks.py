@@ -131,9 +131,12 @@ class MariadbLooks:
             sources += newer
         return sources
 
-    def unexplored(self) -> Broken | None:
-        """Why a search proves nothing that has found no loss, and in which others commit twice. None: it does."""
-        return Broken(f"{UNMET} ({shortened(self.unmet, 80)})", LOOKS_BY_ITSELF) if self.unmet else None
+    def unexplored(self, commits: int) -> Broken | None:
+        """As in Server. One transaction that comes between a look and a lock does the same as one behind both of them,
+        or one in whose middle the command waits."""
+        if self.unmet and commits > 1:
+            return Broken(f"{UNMET} ({shortened(self.unmet, 80)})", LOOKS_BY_ITSELF)
+        return None
 
 
 def _locks_later(source: str) -> bool:

@@ -99,20 +99,28 @@ class WaitingLine:
     `blockers_of`: asks the server which sessions block these process ids. `admin`: a connection to it."""
 
     def __init__(self, admin: Any, blockers_of: Callable[[list[int]], Edges]) -> None:
-        self._blockers_of = blockers_of
+        self._blockers_of, self._admin = blockers_of, admin.info.backend_pid
         self._is_here = _is_process_here(admin.info)
         #: sessions that an explorer left stopped when it was killed in the middle of a schedule
         self._still = {pid for (pid,) in admin.execute(_SESSIONS)} if self._is_here else set[int]()
+        #: sessions whose commands were cancelled, and that have not heard of it
+        self.stopping = set[Any]()
         self.end()
 
     def settle(self, sessions: Mapping[K, Any]) -> tuple[list[K], Edges]:
         """`sessions`: those that wait, in their order. Returns those whose commands have ended, and which sessions
-        block the others. A moment in which a session that will wait again seems unblocked does not count."""
+        block the others. A moment in which a session that will wait again seems unblocked does not count. Nor is
+        anybody free before a cancelled command was heard: how soon it frees others is a matter of speed. A session that
+        stops in the middle of a command (looks.py) waits for nobody."""
+        if any(not session.closed for session in self.stopping):
+            return [], {}
         pids = {key: session.info.backend_pid for key, session in sessions.items()}
         patience = NEWS_WITHIN_MS
         while True:
             answered = {key for key, session in sessions.items() if _has_answered(session, 0)}
             blockers = self._blockers_of(list(pids.values()))
+            answered |= {key for key, pid in pids.items() if blockers[pid] == {self._admin}}
+            blockers = {pid: by - {self._admin} for pid, by in blockers.items()}
             free = [key for key, pid in pids.items() if not blockers[pid]]
             silent = next((key for key in free if key not in answered), None)
             if silent is None:

@@ -5,7 +5,8 @@
     A:                                                       locks the row, and writes what it has seen: B's is lost
 
 A trigger of each table makes such a command wait, before its first row, for a lock that the explorer holds. A function
-waits there before its first write. Of a SELECT … FOR UPDATE that also looks elsewhere, only that it was seen is noted.
+waits for it before each of its statements (function_stops.py). Of a SELECT … FOR UPDATE that also looks elsewhere, only
+that it was seen is noted.
 """
 
 from __future__ import annotations
@@ -15,24 +16,44 @@ from typing import Any
 
 from psycopg.pq import ExecStatus
 
-from lost_update_lab.model.errors import LOOKS_BY_ITSELF, Broken
+from lost_update_lab.model.errors import LOOKS_BY_ITSELF, STATEMENTS_APART, Broken
 from lost_update_lab.servers.compound import Compound, looks_elsewhere
+from lost_update_lab.servers.postgres.function_stops import FunctionStops
 from lost_update_lab.servers.postgres.locks import Edges
 from lost_update_lab.telling.narrative import shortened
 
-#: the first half of the name of an advisory lock; the other half is the session's process id
-_LOCK = 1_129_270_867
+#: the first half of the names of two advisory locks; the other half is the session's process id. A stop is passed like
+#: a canal lock, with one gate closed at any time: else a quick session is at its next stop before the first one is shut
+_LOCK, _BEHIND = 1_129_270_867, 1_129_270_868
 NAME = "explorer_looks"
 UNMET = "PostgreSQL looks at rows in a SELECT and locks others later, and no schedule comes between"
+WITHOUT_STOPS = (
+    "the explorer cannot write its stops into a function, and no schedule comes between its statements"
+)
 _TABLES = """
 FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace
 WHERE relkind IN ('r', 'p') AND NOT relispartition AND nspname !~ '^(pg_|explorer|information_schema)'
 """
+#: explorer.stop(place, plain): the number of a place in a function; or 0, of a trigger of these. And the table to which
+#: the next statement writes, if it looks at no other one: there its trigger need not stop once more
 _MAKE = f"""
 CREATE SCHEMA IF NOT EXISTS explorer;
-CREATE OR REPLACE FUNCTION explorer.looks() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+GRANT USAGE ON SCHEMA explorer TO PUBLIC;
+CREATE OR REPLACE FUNCTION explorer.stop(place int, plain text) RETURNS bool LANGUAGE plpgsql AS $$ BEGIN
+    PERFORM pg_catalog.set_config('application_name', '{NAME} ' || place, true);
     PERFORM pg_catalog.pg_advisory_lock_shared({_LOCK}, pg_catalog.pg_backend_pid());
     PERFORM pg_catalog.pg_advisory_unlock_shared({_LOCK}, pg_catalog.pg_backend_pid());
+    PERFORM pg_catalog.pg_advisory_lock_shared({_BEHIND}, pg_catalog.pg_backend_pid());
+    PERFORM pg_catalog.pg_advisory_unlock_shared({_BEHIND}, pg_catalog.pg_backend_pid());
+    PERFORM pg_catalog.set_config('explorer.plain', plain, true);
+    RETURN false;
+END $$;
+CREATE OR REPLACE FUNCTION explorer.looks() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    IF pg_catalog.current_setting('explorer.plain', true) = tg_table_name THEN
+        PERFORM pg_catalog.set_config('explorer.plain', '', true);
+    ELSE
+        PERFORM explorer.stop(0, '');
+    END IF;
     RETURN NULL;
 END $$;
 DO $$ DECLARE place regclass; BEGIN
@@ -42,10 +63,12 @@ DO $$ DECLARE place regclass; BEGIN
     END LOOP;
 END $$;
 """
+_PLACE = "SELECT application_name FROM pg_stat_get_activity({})"
 #: first of all, whoever is held still goes on: a session that its client has left, as the search ended
 _DROP = """
 SELECT pg_catalog.pg_advisory_unlock_all();
 DROP FUNCTION IF EXISTS explorer.looks() CASCADE;
+DROP FUNCTION IF EXISTS explorer.stop(int, text);
 """
 
 
@@ -54,18 +77,23 @@ class Looks:
 
     def __init__(self, admin: Any, blockers_of: Callable[[list[int]], Edges]) -> None:
         self.admin, self._blockers_of = admin, blockers_of
+        self._functions = FunctionStops(self._rows, self._run)
         self.made = False
         #: a SELECT between whose look and whose lock others would have to come. "": none was seen
         self.unmet = ""
+        #: a function between whose statements they would have to come
+        self._without = ""
 
     def make(self, wanted: bool) -> None:
         """The triggers, if they are `wanted`; between two runs, when no session has locked anything."""
         if wanted and not self.made:
             self._run(_MAKE)
+            self._without = ", ".join(self._functions.make())
             self.made = True
 
     def drop(self) -> None:
         if self.made:
+            self._functions.drop()
             self._run(_DROP)
             self.made = False
 
@@ -76,8 +104,14 @@ class Looks:
         if compound.looks_first(text):
             self.hold(connection)
 
-    def unexplored(self) -> Broken | None:
-        return Broken(f"{UNMET} ({shortened(self.unmet, 80)})", LOOKS_BY_ITSELF) if self.unmet else None
+    def unexplored(self, commits: int) -> Broken | None:
+        """As in Server. One transaction that comes between a look and a lock does the same as one behind both of them,
+        or one in whose middle the command waits."""
+        if self._without:
+            return Broken(f"{WITHOUT_STOPS} ({shortened(self._without, 80)})", STATEMENTS_APART)
+        if self.unmet and commits > 1:
+            return Broken(f"{UNMET} ({shortened(self.unmet, 80)})", LOOKS_BY_ITSELF)
+        return None
 
     def hold(self, connection: Any) -> None:
         """The next command of this session waits once it has looked."""
@@ -97,11 +131,32 @@ class Looks:
         pid = connection.info.backend_pid
         return self._blockers_of([pid])[pid] == {self.admin.info.backend_pid}
 
+    def place(self, connection: Any) -> str:
+        """Where it waits: in which function, before which statement. "": before the first row of a command."""
+        found = self._rows(_PLACE.format(connection.info.backend_pid))[0][0]
+        return self._functions.places[int(found.removeprefix(NAME))] if found.startswith(NAME) else ""
+
+    def goes_on(self, connection: Any) -> None:
+        """It goes on, to where it stops next."""
+        pid = connection.info.backend_pid
+        lock, behind = f"{_LOCK}, {pid}", f"{_BEHIND}, {pid}"
+        self._run(
+            f"SELECT pg_advisory_lock({behind}), pg_advisory_unlock({lock}), "
+            f"pg_advisory_lock({lock}), pg_advisory_unlock({behind})"
+        )
+
     def let_go(self, connection: Any) -> None:
-        """It goes on. Does nothing to a session that is not held."""
+        """It goes on to its end. Does nothing to a session that is not held."""
         if self.holds(connection):
             connection.explorer_held = False
             self._run(f"SELECT pg_advisory_unlock({_LOCK}, {connection.info.backend_pid})")
+
+    def _rows(self, text: str) -> list[tuple[str, ...]]:
+        found = self.admin.pgconn.exec_(text.encode())
+        columns = range(found.nfields)
+        return [
+            tuple((found.get_value(row, c) or b"").decode() for c in columns) for row in range(found.ntuples)
+        ]
 
     def _run(self, text: str) -> None:
         done = self.admin.pgconn.exec_(text.encode())

@@ -39,7 +39,9 @@ class PostgresAnswer(NamedTuple):
 
 
 class Looked(NamedTuple):
-    """The command has its snapshot, and has locked nothing yet (looks.py)."""
+    """The command stops (looks.py). `place`: where in a function. "": it has its snapshot, and no row is locked yet."""
+
+    place: str
 
 
 class PostgresSession(NamedTuple):

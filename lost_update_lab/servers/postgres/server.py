@@ -272,15 +272,16 @@ class PostgresServer(Plain):
         """Cancel the command, which waits: when such a wait ends, only the scheduler knows."""
         self.way.known = False
         self.cancel(task.session.info.backend_pid)
+        self._line.stopping.add(task.session)
         self._ask = True
 
     def end_sessions(self, sessions: Sequence[Any], cut: bool = False) -> None:
         """Do to each session what its end would do: roll back, drop its locks. (Ending it costs 40 × more.)"""
+        self._line.stopping.difference_update(sessions)
         for connection in sessions:
             raw = connection.pgconn
-            if connection.closed or (
-                raw.transaction_status == TransactionStatus.IDLE and not holds(connection)
-            ):
+            idle = raw.transaction_status == TransactionStatus.IDLE
+            if connection.closed or (idle and not holds(connection)):
                 continue
             if raw.transaction_status == TransactionStatus.ACTIVE:
                 self.cancel(raw.backend_pid)
@@ -301,6 +302,7 @@ class PostgresServer(Plain):
 
     def note(self, connection: Any, writes: bool, calls: bool) -> None:
         """A command has ended. One that `calls` a function may have taken a lock for the whole session."""
+        self._line.stopping.discard(connection)
         idle = connection.pgconn.transaction_status == TransactionStatus.IDLE
         connection.explorer_locked = not idle and getattr(connection, "explorer_locked", False)
         connection.explorer_wrote = not idle and (writes or getattr(connection, "explorer_wrote", False))
@@ -362,10 +364,7 @@ class PostgresServer(Plain):
 
     def _proved(self) -> None:
         held, self._proving = self._proving, False
-        results = []
-        while held and (result := self.admin.pgconn.get_result()):
-            results.append(result)
-        for result in results:
+        for result in list(iter(self.admin.pgconn.get_result, None)) if held else ():
             rows = [result.get_value(row, 1) for row in range(result.ntuples)]
             if b"" in rows:
                 raise refused()
@@ -374,8 +373,8 @@ class PostgresServer(Plain):
 
     settled = _proved
 
-    def unexplored(self) -> Broken | None:
-        return self.looks.unexplored()
+    def unexplored(self, commits: int) -> Broken | None:
+        return self.looks.unexplored(commits)
 
     def watch(self) -> None:
         self._bypass.watch()

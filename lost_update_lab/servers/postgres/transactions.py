@@ -94,7 +94,8 @@ class PostgresWay(way.Way):
         self._moved(contents, who, b"waits", digest(self.inside.get(who, b""), contents, op.identity))
 
     def looks(self, contents: bytes, who: Who, op: Op) -> None:
-        """The session's command has its snapshot of these `contents`, and has locked nothing yet."""
+        """The session's command stops: it has looked at these `contents`, or comes to its next statement."""
+        self._leaves_line(who)
         self._moved(contents, who, b"looks", digest(self.inside.get(who, b""), contents, op.identity))
 
     def ended(self, contents: bytes, who: Who) -> None:
