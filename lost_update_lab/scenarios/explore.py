@@ -20,7 +20,7 @@ from lost_update_lab.scenarios.comparisons import chosen, is_redelivered, parts_
 from lost_update_lab.scenarios.control import Control, control
 from lost_update_lab.scenarios.exploration import Finding, Opened, search
 from lost_update_lab.scenarios.fresh_process import CACHED, CLEAR
-from lost_update_lab.scenarios.judging import BETWEEN, Judge
+from lost_update_lab.scenarios.judging import ABORTED, BETWEEN, Judge
 from lost_update_lab.scenarios.mistakes import after_setup, examine, not_explored, remedy_of, set_up
 from lost_update_lab.scenarios.mutations import mutations
 from lost_update_lab.scenarios.progress import SearchProgress, shown
@@ -241,6 +241,8 @@ def _notes(opened: Opened) -> Iterator[str]:
         yield f"not compared, because the server's own clock or chance writes it: {names}"
     for order in opened.judge.with_gaps:
         yield BETWEEN.format(order)
+    if opened.judge.aborted:
+        yield ABORTED.format(" and ".join(sorted(opened.judge.aborted)))
 
 
 def _locked(opened: Opened) -> str:

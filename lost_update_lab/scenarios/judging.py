@@ -30,6 +30,12 @@ BETWEEN = (
 )
 
 
+ABORTED = (
+    "in some orders the database aborts {} (deadlock), and nobody tries again. The invariant allows that; a search "
+    "without one calls it stalled"
+)
+
+
 class Judge:
     """The judge of one scenario. `serial`: None as long as no order may be run."""
 
@@ -38,6 +44,8 @@ class Judge:
         self.serial: SerialOrders | None = None
         #: the serial orders with gaps that schedules were found equal to, in words
         self.with_gaps: dict[str, None] = {}
+        #: the workers that were a deadlock's victims, and whose callers heard of it, which no invariant asks for
+        self.aborted = set[str]()
 
     def __call__(self, observed: FinishedSchedule) -> Judgement:
         if found := [*observed.broken, *self._broken(observed)]:
@@ -71,8 +79,11 @@ class Judge:
             yield f"{' and '.join(waiting)} can never go on: what is waited for will not come"
         for ending in observed.endings:
             named = isinstance(ending.error, self.scenario.refusals or ())
-            if is_deadlock(ending.error) and not (named or self.scenario.invariants):
-                yield f"{names[ending.worker]} was aborted by the database: deadlock"
+            if is_deadlock(ending.error) and not named:
+                if self.scenario.invariants:
+                    self.aborted.add(names[ending.worker])
+                else:
+                    yield f"{names[ending.worker]} was aborted by the database: deadlock"
             if self.scenario.waits_only and ending.error and ending.alone and not ending.struck:
                 yield f"{names[ending.worker]} was kept out ({_shown(ending.error)}) though no live worker was inside"
 

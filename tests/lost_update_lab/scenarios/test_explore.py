@@ -127,6 +127,16 @@ def test_a_deadlock_is_found_without_an_invariant(trial: Trial) -> None:
     assert "aborted by the database: deadlock" in result.sentence
 
 
+def test_an_invariant_allows_a_deadlock_and_a_note_says_so(trial: Trial) -> None:
+    workers = [(in_opposite_order, 1, 2), (in_opposite_order, 2, 1)]
+    given = {"setup": accounts, "invariant": (lambda: True, "all is well"), "control": False}
+    result = trial(workers, **given)
+    assert result.verdict == "kept", str(result)
+    assert any("(deadlock), and nobody tries again" in note for note in result.notes), result.notes
+    retried = trial(workers, **given, retry=psycopg.errors.DeadlockDetected)
+    assert (retried.verdict, retried.notes) == ("kept", ()), str(retried)
+
+
 @pytest.mark.deep
 def test_a_deadlock_that_the_operation_names_is_its_answer(trial: Trial) -> None:
     workers = [(in_opposite_order, 1, 2), (in_opposite_order, 2, 1)]
