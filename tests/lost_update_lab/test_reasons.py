@@ -58,6 +58,7 @@ REASONS = {
     "a random draw among few decides, and only one outcome of it was explored": "CHOOSE_BEFORE",
     "the server chooses at random": "CHOOSE_BEFORE",
     "the explorer cannot write its stops into a function": "STATEMENTS_APART",
+    "in one routine, MariaDB locks rows by several statements": "STATEMENTS_APART",
     "a deferred trigger looks inside of that COMMIT": "BY_EXECUTE",
     "cannot look at a table that a worker has locked as a whole": "BY_ROWS",
     "messages come to a subscription that the explorer cannot look into": "BY_PLAIN_TEXT",

@@ -7,7 +7,8 @@
 Under READ COMMITTED an INSERT locks nothing of what it looks at; under REPEATABLE READ, all. A trigger of each table
 makes its first row wait for a lock of a name that the explorer holds, and so in a function. An UPDATE or a DELETE has
 no such place: its triggers come when the row is locked. Most of them lock the row first, and look then. Of those that
-do not, and of a SELECT … FOR UPDATE that also looks elsewhere, it is only noted that they were seen.
+do not, of a SELECT … FOR UPDATE that also looks elsewhere, and of a routine that locks rows by several statements, it
+is only noted that they were seen.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from lost_update_lab.model.errors import LOOKS_BY_ITSELF, Broken
+from lost_update_lab.model.errors import LOOKS_BY_ITSELF, STATEMENTS_APART, Broken
 from lost_update_lab.servers.compound import looks_elsewhere
 from lost_update_lab.servers.mariadb.unseen import SOURCES
 from lost_update_lab.telling.narrative import shortened
@@ -26,6 +27,7 @@ Ask = Callable[[str], tuple[tuple[Any, ...], ...]]
 #: the first part of the names of the triggers, and of the lock that a session waits for; its number follows
 NAME = "explorer_looks"
 UNMET = "in one command, MariaDB looks at rows and locks others later, and no schedule comes between"
+LOCKS_TWICE = "in one routine, MariaDB locks rows by several statements, and no schedule comes between"
 _LOCK = f"CONCAT('{NAME}_', CONNECTION_ID())"
 _MAKE = (
     "CREATE TRIGGER `{name}` BEFORE INSERT ON `{table}` FOR EACH ROW "
@@ -44,6 +46,8 @@ _LOCKS = re.compile(
 _SELECT = re.compile(r"\bSELECT\b", re.IGNORECASE)
 #: in a routine or a trigger
 _LOCKS_ROWS = re.compile(r"(?<!KEY )\bUPDATE\b|\bDELETE\b|\bLOCK\s+IN\s+SHARE\b", re.IGNORECASE)
+_WRITES = re.compile(r"\b(?:INSERT|REPLACE)\b(?!\s*\()", re.IGNORECASE)
+_REPEATS = re.compile(r"\b(?:LOOP|WHILE|REPEAT|FOR)\b(?!\s*(?:\(|UPDATE\b|EACH\b))", re.IGNORECASE)
 _NAMED = re.compile(r"\bGET_LOCK\b", re.IGNORECASE)
 _WORD = re.compile(r"\w+")
 #: how EXPLAIN says that a table is read from its beginning to its end: the condition is asked row by row, locked before
@@ -61,6 +65,8 @@ class MariadbLooks:
         self._sources: dict[str, list[str]] | None = None
         #: a command between whose look and whose lock others would have to come. "": none was seen
         self.unmet = ""
+        #: one that locks rows by several statements of a routine
+        self._locks_twice = ""
         self._drop()
 
     def make(self, wanted: bool) -> None:
@@ -102,7 +108,11 @@ class MariadbLooks:
     def note(self, text: str, locks_what_it_sees: bool) -> None:
         """This command is about to be executed. `locks_what_it_sees`: in an UPDATE or a DELETE, what an inner SELECT
         reads is locked: under REPEATABLE READ."""
-        if self.watched and not self.unmet:
+        if not self.watched:
+            return
+        if not self._locks_twice and sum(map(_locks, self.routines_in(text))) > 1:
+            self._locks_twice = text
+        if not self.unmet:
             unmet = self._looks_first(text, locks_what_it_sees) or any(
                 map(_locks_later, self.routines_in(text))
             )
@@ -134,9 +144,18 @@ class MariadbLooks:
     def unexplored(self, commits: int) -> Broken | None:
         """As in Server. One transaction that comes between a look and a lock does the same as one behind both of them,
         or one in whose middle the command waits."""
+        if self._locks_twice:
+            return Broken(f"{LOCKS_TWICE} ({shortened(self._locks_twice, 80)})", STATEMENTS_APART)
         if self.unmet and commits > 1:
             return Broken(f"{UNMET} ({shortened(self.unmet, 80)})", LOOKS_BY_ITSELF)
         return None
+
+
+def _locks(source: str) -> int:
+    """By how many of its statements does a routine or a trigger lock rows? 2: by one that is repeated."""
+    statements = source.split(";")
+    locks = sum(bool(_LOCKS_ROWS.search(each) or _WRITES.search(each)) for each in statements)
+    return 2 if locks and _REPEATS.search(source) else locks
 
 
 def _locks_later(source: str) -> bool:

@@ -116,6 +116,50 @@ def test_where_nobody_can_come_between_it_is_not_kept(trial: Trial, refresh: str
     assert "send the look as a SELECT of its own" in told
 
 
+TAKE, GIVE = (
+    f"UPDATE account SET balance = balance {sign} 10 WHERE id = {which}"
+    for sign, which in (("-", "s"), ("+", "t"))
+)
+
+
+@pytest.mark.deep_after(2)
+@pytest.mark.parametrize(
+    ("body", "word"),
+    [
+        (f"BEGIN {TAKE}; {GIVE}; END", INCONCLUSIVE),
+        (TAKE, KEPT),
+        (
+            f"BEGIN DECLARE n INT DEFAULT 2; WHILE n > 0 DO {TAKE}; SET n = n - 1; END WHILE; END",
+            INCONCLUSIVE,
+        ),
+    ],
+    ids=["two", "one", "repeated"],
+)
+def test_a_routine_that_locks_by_several_statements_is_not_kept(trial: Trial, body: str, word: str) -> None:
+    """Two transfers in opposite directions deadlock, and were kept."""
+
+    def opens() -> None:
+        for statement in (
+            "DROP TABLE IF EXISTS account",
+            "DROP PROCEDURE IF EXISTS transfer",
+            "CREATE TABLE account (id INT PRIMARY KEY, balance INT)",
+            "INSERT INTO account VALUES (1, 100), (2, 100)",
+            f"CREATE PROCEDURE transfer(s INT, t INT) {body}",
+        ):
+            shop.ask(statement)
+
+    def transfer(source: int, target: int) -> None:
+        with shop.connect() as connection, connection.cursor() as cursor:
+            cursor.execute("CALL transfer(%s, %s)", [source, target])
+            connection.commit()
+
+    workers = [worker("Ann", transfer, 1, 2), worker("Bob", transfer, 2, 1)]
+    result = trial(workers, setup=opens, control=False)
+    assert result.verdict == word, str(result)
+    told = " ".join(str(result).split())
+    assert ("send the statements of that function one by one" in told) is (word == INCONCLUSIVE)
+
+
 def test_with_faults_it_comes_to_its_end(trial: Trial) -> None:
     """A crash, or a reply that is lost, in the middle of it."""
     counts = "INSERT INTO total SELECT 1, COUNT(*) FROM total ON DUPLICATE KEY UPDATE sum = sum + VALUES(sum)"
