@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Generator
 from functools import partial
 from math import inf
@@ -33,6 +34,7 @@ from lost_update_lab.model.errors import (
     BY_EXECUTE,
     IN_THE_COMMAND,
     ONE_BY_ONE,
+    WITHOUT_CHAIN,
     Broken,
     ClockDecides,
     WritesByReading,
@@ -63,6 +65,8 @@ NO_SERVER = "a command to PostgreSQL, and the explorer was given a MariaDB as it
 COMMITS_LATE = (
     "a deferred trigger looks inside of that COMMIT, and no schedule comes between its look and the commit"
 )
+CHAINS = "one command ends a transaction and begins the next, and no schedule comes between"
+_CHAINS = re.compile(r"\s*(?:COMMIT|END|ROLLBACK|ABORT)\b[^;]*\bAND\s+CHAIN\b", re.IGNORECASE)
 COMMITS_INSIDE = "a procedure commits inside, and no schedule comes between its commands"
 NO_SERVER_THERE = "let the operations use one database, and give its address"
 
@@ -238,6 +242,8 @@ def _looks(
 
 def _met(server: PostgresServer, connection: Any, op: Op, outside: bool) -> Broken | None:
     """The reason why the search cannot go on as it is."""
+    if _CHAINS.match(op.text):
+        return Broken(f"{CHAINS} ({shortened(op.text, 80)})", WITHOUT_CHAIN)
     if connection.explorer_deferred and deferred.commits_inside(op.text):
         return Broken(f"{COMMITS_LATE} ({shortened(op.text, 80)})", BY_EXECUTE)
     return WritesByReading() if _begins_to_meet(server, connection, op, outside) else None

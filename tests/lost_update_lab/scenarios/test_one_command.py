@@ -173,6 +173,20 @@ def test_two_at_once_in_one_procedure(trial: Trial, operation: Any, locks: str, 
     assert (result.verdict, result.exhausted) == (word, True)
 
 
+def test_a_commit_that_begins_the_next_transaction_is_not_judged(trial: Trial) -> None:
+    """It was "not repeatable", of right code, too."""
+
+    def chains(who: str, sql: Any) -> None:
+        sql.execute("BEGIN")
+        sql.execute("UPDATE job SET owner = %s WHERE id = 1", [who])
+        sql.execute("COMMIT AND CHAIN")
+        sql.execute("COMMIT")
+
+    with pytest.raises(Mistake, match="ends a transaction and begins the next") as mistake:
+        trial(both(chains), setup=opened())
+    assert "send COMMIT, or ROLLBACK, and then BEGIN" in str(mistake.value)
+
+
 def test_a_procedure_that_commits_inside_is_not_judged(trial: Trial) -> None:
     with pytest.raises(Mistake, match="a procedure commits inside") as mistake:
         trial(both(by_a_procedure), setup=opened(commits="COMMIT;"))
