@@ -16,7 +16,7 @@ from typing import Any
 
 from lost_update_lab.scenarios.race import NotKept, Race
 from lost_update_lab.scenarios.result import BY_A_TEST, NOT_MADE, SURVIVES, UNDECIDED, Result, Tried
-from lost_update_lab.under_test.scenario import FAULT_WORDS, Mistake, faults_of
+from lost_update_lab.under_test.scenario import FAULT_WORDS, Mistake, limits_of
 
 #: the standard error of this process: pytest's output is not the command's
 STDERR = 2
@@ -59,12 +59,12 @@ def explored(name: str, bounds: Mapping[str, Any], replay: str = "") -> list[Res
 
 def again(name: str, bounds: Mapping[str, Any]) -> str:
     """How its schedules are seen again, within the same bounds."""
-    faults = bounds.get("faults", 0)
+    faults, most = bounds.get("faults", 0), dict(bounds.get("most", ()))
     words = [word for word, kinds in FAULT_WORDS.items() if kinds <= bounds.get("kinds", frozenset())]
     given = (
         f" --faults {faults}"
         if len(words) == len(FAULT_WORDS)
-        else "".join(f" --{w} {faults}" for w in words)
+        else "".join(f" --{w} {most.get(FAULT_WORDS[w], faults)}" for w in words)
     )
     given = given.replace("_", "-") if faults else ""
     return (
@@ -93,7 +93,7 @@ def bounds_of(given: argparse.Namespace) -> dict[str, Any]:
     named = {word: getattr(given, word) for word in FAULT_WORDS if getattr(given, word)}
     bounds: dict[str, Any] = {}
     if given.faults is not None or named:
-        bounds["faults"], bounds["kinds"] = faults_of(given.faults or 0, named)
+        bounds |= limits_of(given.faults or 0, named)
     if given.no_deadlocks:
         bounds["deadlocks"] = False
     if given.budget is not None:

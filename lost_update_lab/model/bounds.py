@@ -50,6 +50,8 @@ class Bounds:
     aside: int = 0
     tries: int = 60
     kinds: frozenset[Fault] = frozenset(Fault)
+    #: of these kinds together, no more than so many
+    most: tuple[tuple[frozenset[Fault], int], ...] = ()
     reduction: Reduction = Reduction.FULL
     budget: float | None = None
     recorded: bool = True

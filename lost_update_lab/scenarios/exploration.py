@@ -84,6 +84,7 @@ class Opened:
             workers=len(of.workers),
             faults=of.faults,
             kinds=of.kinds,
+            most=of.most,
             slack=round(of.slack * SECOND),
             budget=of.budget,
             aside=ASIDE,

@@ -330,6 +330,9 @@ def _bounds(scenario: Scenario, searched: Any, seconds: float, replayed: bool) -
         if scenario.faults
         else "no fault"
     )
+    if scenario.most:
+        named = [f"{count} {' or '.join(sorted(kinds))}" for kinds, count in scenario.most]
+        faults = f"at most {', '.join(named[:-1])} and {named[-1]}"
     names = _callers(scenario)
     if replayed:
         return f"one schedule of {names}, {faults} in it, replayed"

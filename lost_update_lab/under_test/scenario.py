@@ -162,12 +162,17 @@ class Invariant:
         return sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)
 
 
+#: of these kinds together, no more than so many in one schedule
+Most = tuple[tuple[frozenset[Fault], int], ...]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Scenario:
     """`invariants` empty: the outcome must be that of some serial order. `refusals`: exceptions by which an operation
-    says that it has done nothing. `kinds`, `faults`: what may go wrong, and how often in one schedule. `budget`:
-    seconds of real time. `slack`: how many seconds a worker may be late without any fault. `waits_only`: each operation
-    has to wait for its turn and nothing else, so one that fails though no other worker is inside was kept out."""
+    says that it has done nothing. `kinds`, `faults`, `most`: what may go wrong, how often in one schedule, and how
+    often each kind. `budget`: seconds of real time. `slack`: how many seconds a worker may be late without any fault.
+    `waits_only`: each operation has to wait for its turn and nothing else, so one that fails though no other worker is
+    inside was kept out."""
 
     name: str
     workers: tuple[Worker, ...]
@@ -177,6 +182,7 @@ class Scenario:
     refusals: tuple[type[BaseException], ...] = ()
     faults: int = 0
     kinds: frozenset[Fault] = frozenset()
+    most: Most = ()
     budget: float = 60.0
     slack: float = 0.1
     isolation: str = ""
@@ -224,8 +230,9 @@ FAULT_WORDS: Mapping[str, frozenset[Fault]] = {
 }
 
 
-def faults_of(faults: int, given: Mapping[str, int]) -> tuple[int, frozenset[Fault]]:
-    """How many faults in one schedule, and which kinds: `faults` of any kind, or the named ones. Raises Mistake."""
+def limits_of(faults: int, given: Mapping[str, int]) -> dict[str, Any]:
+    """Which faults, and how many in one schedule, as fields of a Scenario: `faults` of any kind; or the named ones,
+    each as often as given. Raises Mistake."""
     if unknown := given.keys() - FAULT_WORDS.keys():
         raise Mistake(f"there is no {sorted(unknown)[0]!r}: the faults are {', '.join(FAULT_WORDS)}")
     named = {word: count for word, count in given.items() if count}
@@ -233,13 +240,10 @@ def faults_of(faults: int, given: Mapping[str, int]) -> tuple[int, frozenset[Fau
     number = faults or sum(named.values())
     if not 0 <= number <= 5:
         raise Mistake(f"faults: 0 to 5 in one schedule, not {number}")
-    return number, kinds or frozenset(Fault)
-
-
-def limits_of(faults: int, given: Mapping[str, int]) -> dict[str, Any]:
-    """The same, as the fields of a Scenario."""
-    number, kinds = faults_of(faults, given)
-    return {"faults": number, "kinds": kinds}
+    most = (
+        () if faults or len(named) < 2 else tuple((FAULT_WORDS[word], count) for word, count in named.items())
+    )
+    return {"faults": number, "kinds": kinds or frozenset(Fault), "most": most}
 
 
 def invariants_of(given: Any, sentence: str = "") -> tuple[Invariant, ...]:

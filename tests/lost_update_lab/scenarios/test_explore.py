@@ -7,6 +7,7 @@ import re
 import signal
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import psycopg
@@ -113,6 +114,44 @@ def test_a_crash_between_two_commits_leaves_half(trial: Trial) -> None:
     )
     assert (result.verdict, result.schedule and result.schedule.faults) == ("violated", ("crash",))
     assert "↯" in str(result)
+
+
+def half_done() -> None:
+    with psycopg.connect(os.environ["DATABASE_URL"]) as connection:
+        connection.execute("CREATE TABLE half (who text, done bool)")
+
+
+def in_two_steps(who: str) -> None:
+    for query in ("INSERT INTO half VALUES (%s, false)", "UPDATE half SET done = true WHERE who = %s"):
+        for _ in range(2):
+            with suppress(psycopg.OperationalError):
+                with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as connection:
+                    connection.execute(query, [who])
+                break
+
+
+def one_is_done() -> bool:
+    with psycopg.connect(os.environ["DATABASE_URL"]) as connection:
+        rows = connection.execute("SELECT DISTINCT who FROM half WHERE NOT done").fetchall()
+    return len(rows) < 2
+
+
+@pytest.mark.parametrize(
+    ("faults", "word", "told"),
+    [
+        ({"crashes": 1, "lost_replies": 1}, "kept", "at most 1 crash and 1 lost-reply in each"),
+        ({"crashes": 2}, "violated", "at most 2 faults (crash) in each"),
+    ],
+)
+def test_each_kind_of_fault_comes_as_often_as_was_said(
+    trial: Trial, faults: dict[str, int], word: str, told: str
+) -> None:
+    """Two kinds with a limit of one each were two faults of any of the two."""
+    workers = [(in_two_steps, "Ann"), (in_two_steps, "Bob")]
+    result = trial(
+        workers, setup=half_done, invariant=(one_is_done, "both are half done"), control=False, **faults
+    )
+    assert (result.verdict, told in str(result)) == (word, True), str(result)
 
 
 def in_opposite_order(first: int, second: int, sql: Any) -> None:
