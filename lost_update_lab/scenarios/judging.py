@@ -124,7 +124,7 @@ class Judge:
         if failed and self._some(observed, [i for i in whole if i not in failed], failed | cut):
             return self._failed(endings[i] for i in sorted(failed))
         return Judgement(
-            VIOLATED, (SERIALIZABLE, *self._not_so(observed, whole), *self._nearest(observed, whole))
+            VIOLATED, (SERIALIZABLE, *self._not_so(observed, whole), *self._nearest(observed, whole, cut))
         )
 
     def _failed(self, endings: Iterable[Ending]) -> Judgement:
@@ -155,19 +155,19 @@ class Judge:
         return isinstance(error, self.scenario.refusals) if self.scenario.refusals else False
 
     def _some(self, observed: FinishedSchedule, whole: Sequence[int], free: set[int]) -> bool:
-        """Is there a serial order that left the same, and told the same to the workers in `whole`? Of the workers in
-        `free`, any number of operations may have happened; of the others, all."""
+        """Is there a serial order that left the same, and told the same to the workers in `whole`?"""
+        same = (serial for serial in self._serials(observed, free) if _same(observed, serial, whole))
+        if (found := next(same, None)) and found.gaps:
+            self.with_gaps[self._in_words(found)] = None
+        return found is not None
+
+    def _serials(self, observed: FinishedSchedule, free: set[int]) -> Iterator[Serial]:
+        """Of the workers in `free`, any number of operations may have happened; of the others, all."""
         assert self.serial
         operations = self.serial.operations
         for counts in prefixes(operations):
-            if any(counts[i] != operations[i] for i in range(len(operations)) if i not in free):
-                continue
-            for serial in self.serial.of(counts):
-                if serial.fits(observed.gaps) and _same(observed, serial, whole):
-                    if serial.gaps:
-                        self.with_gaps[self._in_words(serial)] = None
-                    return True
-        return False
+            if all(counts[i] == operations[i] for i in range(len(operations)) if i not in free):
+                yield from (serial for serial in self.serial.of(counts) if serial.fits(observed.gaps))
 
     def _not_so(self, observed: FinishedSchedule, whole: Sequence[int]) -> Iterator[str]:
         """Would it be right if leases had ended between the workers?"""
@@ -175,30 +175,47 @@ class Judge:
         if found := next((each for each in self.serial.all() if _same(observed, each, whole)), None):
             yield NOT_BETWEEN.format(self._in_words(found))
 
-    def _nearest(self, observed: FinishedSchedule, whole: Sequence[int]) -> Iterator[str]:
+    def _nearest(self, observed: FinishedSchedule, whole: Sequence[int], free: set[int]) -> Iterator[str]:
         """How the outcome differs from the serial order that is most like it."""
-        assert self.serial
-        serials = [serial for serial in self.serial.all() if serial.fits(observed.gaps)]
-        if not serials:
+        if not (serials := list(self._serials(observed, free))):
             return
         outcome = observed.outcome
+
+        def differing(other: Serial) -> list[str]:
+            here, there = outcome.keys, other.outcome.keys
+            return sorted(key for key in {*here, *there} if here.get(key) != there.get(key))
 
         def distance(other: Serial) -> int:
             tables = {*outcome.rows, *other.outcome.rows}
             wrong = [t for t in tables if outcome.rows.get(t) != other.outcome.rows.get(t)]
+            wrong += differing(other)
             return 2 * len(wrong) + len([i for i in whole if outcome.answers[i] != other.outcome.answers[i]])
 
         best = min(serials, key=distance)
         names = list(self.scenario.names.values())
-        yield f"the nearest serial order: {self._in_words(best)}"
+        yield f"the nearest serial order: {self._in_words(best)}{self._undone(best)}"
         for table in sorted({*outcome.rows, *best.outcome.rows}):
             here, there = outcome.rows.get(table), best.outcome.rows.get(table)
             if here != there:
                 yield f"{table}: {_rows('here', here, there)}; {_rows('there', there, here)}"
+        for key in differing(best):
+            both = "has another value" if key in outcome.keys else "there only"
+            yield f"key {key}: {'here only' if key not in best.outcome.keys else both}"
         for index in whole:
             here_, there_ = outcome.answers[index], best.outcome.answers[index]
             if here_ != there_:
                 yield f"{names[index]}: here {here_[0]} {here_[1]}; there {there_[0]} {there_[1]}"
+
+    def _undone(self, serial: Serial) -> str:
+        """Of which workers nothing, or not all, happens in this serial order."""
+        assert self.serial
+        done = [serial.order.count(index) for index in range(len(self.serial.operations))]
+        names = zip(self.scenario.names.values(), done, self.serial.operations, strict=False)
+        return "".join(
+            f", and {'a part' if count else 'nothing'} of {name}"
+            for name, count, most in names
+            if count < most
+        )
 
     def _in_words(self, serial: Serial) -> str:
         names, told, gaps = list(self.scenario.names.values()), list[str](), list(serial.gaps)

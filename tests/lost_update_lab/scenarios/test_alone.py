@@ -75,3 +75,19 @@ def test_a_fault_in_the_middle(trial: Trial, operation: Any, bounds: dict[str, A
     result = trial([worker("Ann", operation)], setup=opened(ACCOUNTS), **bounds)
     assert (result.verdict, result.exhausted) == (word, True), str(result)
     assert "Ann alone, at most 1 fault" in result.bounds
+
+
+def under_a_key(sql: Any, redis: Any) -> None:
+    redis.set("lock", "mine", nx=True)
+    sql.execute(OUT)
+    redis.delete("lock")
+
+
+def test_a_key_that_a_crash_leaves_is_what_is_told(trial: Trial) -> None:
+    """The rows of a whole serial order were told, though a worker that dies may have done nothing."""
+    result = trial([under_a_key], setup=opened(ACCOUNTS), crashes=1)
+    assert result.verdict == VIOLATED
+    told = str(result)
+    assert ", and nothing of " in told, told
+    assert "key lock: here only" in told, told
+    assert "account: here" not in told, told
