@@ -227,9 +227,8 @@ def _opened(job: Job, turns: Turns | None, bounds: Bounds | None, **given: Any) 
             if ":" in job.strategy:  # what is handed in: the lab's own are begun anew (system.py)
                 root = job.strategy.partition(":")[0].partition(".")[0]
                 # beside: to ask where a module lies asks for a file, and on one machine files have gates
-                harness.memory = Memory(
-                    beside()(partial(modules.state, root)), beside()(partial(places, root))
-                )
+                plain = beside()(lambda: places(modules.own_modules(root)))
+                harness.memory = Memory(beside()(partial(modules.state, root)), plain)
             yield harness
     finally:
         for server in servers:

@@ -7,12 +7,11 @@ SimpleNamespace. What else there is (an object of a library, a client) cannot be
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
-from types import SimpleNamespace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import ModuleType, SimpleNamespace
 from typing import Any, NamedTuple
 
 from lost_update_lab.runs.look import PLAIN_TYPES
-from lost_update_lab.runs.modules import own_modules
 
 #: at most this many objects are looked into, and this many items of a container
 MOST, LONGEST = 2_000, 1_000
@@ -29,11 +28,11 @@ class Place(NamedTuple):
 StatePlaces = Mapping[str, Place]
 
 
-def places(root: str) -> StatePlaces:
-    """`module.name` → its place. `root`: only modules below this name."""
+def places(modules: Iterable[ModuleType]) -> StatePlaces:
+    """`module.name` → its place, in these modules."""
     found: dict[str, Place] = {}
     seen: set[int] = set()
-    for module in own_modules(root):
+    for module in modules:
         _inside(module, vars(module), module.__name__, module.__name__, found, seen)
     return found
 

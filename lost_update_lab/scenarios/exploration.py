@@ -249,7 +249,7 @@ def _no_breakpoints() -> Iterator[None]:
 
 def _first_run(serial: SerialOrders, opened: Opened, order: tuple[int, ...]) -> None:
     """Clients connect, caches fill: what does it leave that no process begins with?"""
-    before, first, again = places(""), CachedAsking(), CachedAsking()
+    before, first, again = places(modules.own_modules("")), CachedAsking(), CachedAsking()
     serial.run(order, first)
     opened.memory = serial.harness.memory = filled(before)
     if first.names:

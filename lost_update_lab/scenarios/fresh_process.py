@@ -12,10 +12,13 @@ cannot be put back, so a search that finds nothing is inconclusive then.
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from functools import partial
+from types import ModuleType
 
 from lost_update_lab.model.commands import Step
 from lost_update_lab.runs.memory import Memory
+from lost_update_lab.runs.modules import own_modules
 from lost_update_lab.runs.plain_state import Place, StatePlaces, places
 from lost_update_lab.schedule import cached_names
 from lost_update_lab.schedule.world import World
@@ -39,17 +42,16 @@ class CachedAsking:
 
 def filled(before: StatePlaces) -> Memory | None:
     """What the first run has changed of the plain values in the user's modules, as each worker's own. None: nothing."""
-    now = places("")
+    now = places(own_modules(""))
     names = {name for name, place in before.items() if name in now and _differs(place, now[name])}
     if not names:
         return None
-    roots = {name.partition(".")[0] for name in names}
-    root = roots.pop() if len(roots) == 1 else ""
-    return Memory(dict, partial(_some, names, root), {name: before[name] for name in names})
+    modules = [m for m in own_modules("") if any(name.startswith(f"{m.__name__}.") for name in names)]
+    return Memory(dict, partial(_some, names, modules), {name: before[name] for name in names})
 
 
-def _some(names: set[str], root: str) -> StatePlaces:
-    return {name: place for name, place in places(root).items() if name in names}
+def _some(names: set[str], modules: Sequence[ModuleType]) -> StatePlaces:
+    return {name: place for name, place in places(modules).items() if name in names}
 
 
 def _differs(before: Place, now: Place) -> bool:

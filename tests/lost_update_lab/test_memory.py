@@ -126,7 +126,7 @@ def searched(
     harness: Callable[..., Harness], lock: Callable[[Bank], Any], puts_back: bool = True
 ) -> SearchResult:
     opened = harness(locked_by(lock), faults=1, kinds=frozenset({Fault.PAUSE}))
-    back = (lambda: places(__name__)) if puts_back else dict
+    back = (lambda: places(modules.own_modules(__name__))) if puts_back else dict
     opened.memory = Memory(lambda: modules.state(__name__), back)
     return Search(opened).explore()
 
