@@ -36,6 +36,7 @@ IT_COUNTS = (
 BY_PLAIN_TEXT = "explore with an address without TLS (redis://), and send short messages"
 ONE_BY_ONE = "send the commands of the procedure one by one"
 WITHOUT_CHAIN = "send COMMIT, or ROLLBACK, and then BEGIN"
+LIMITS_OUTSIDE = "let the operation set that limit before it calls the function: SET LOCAL lock_timeout"
 STATEMENTS_APART = "send the statements of that function one by one, in one transaction"
 ENDS_ITS_TRANSACTION = (
     "let what has opened that transaction commit, and close its connection: an invariant, the setup"

@@ -32,6 +32,7 @@ from lost_update_lab.snapshot.tables import Tables
 from lost_update_lab.under_test.handed import handed
 from lost_update_lab.under_test.operations import BREACHES, Framework
 from lost_update_lab.under_test.scenario import (
+    FAULT_WORDS,
     Mistake,
     Scenario,
     check_results,
@@ -331,7 +332,8 @@ def _bounds(scenario: Scenario, searched: Any, seconds: float, replayed: bool) -
         else "no fault"
     )
     if scenario.most:
-        named = [f"{count} {' or '.join(sorted(kinds))}" for kinds, count in scenario.most]
+        words = {kinds: word.replace("_", " ") for word, kinds in FAULT_WORDS.items()}
+        named = [f"{n} {words[kinds] if n > 1 else ' or '.join(sorted(kinds))}" for kinds, n in scenario.most]
         faults = f"at most {', '.join(named[:-1])} and {named[-1]}"
     names = _callers(scenario)
     if replayed:

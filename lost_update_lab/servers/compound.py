@@ -51,6 +51,7 @@ _CHANGING = re.compile(r"\b(?:INSERT|UPDATE|DELETE|MERGE)\b", re.IGNORECASE)
 #: FOR UPDATE OF some of the tables
 _OF_SOME = re.compile(r"\b(?:UPDATE|SHARE)\s+OF\b", re.IGNORECASE)
 _WORD = re.compile(r"\w+")
+_QUOTED = re.compile(r'"([^"]+)"')
 #: from so many rows on, one may have become one of them only by what another command does to another one
 SEVERAL = 2
 
@@ -83,7 +84,7 @@ class Compound:
         if numbers and (insert := INSERT.match(statement)):
             self._numbered.add(insert[1].lower())
         else:
-            self._named |= _words(statement)
+            self._named |= words_of(statement)
         misses = not self._numbered.isdisjoint(self._named)
         self._was_seen = misses or (writes and (strict or text in self or _picks(statement)))
         return self._was_seen
@@ -107,7 +108,16 @@ class Compound:
         return self.watched and text in self and self._known[_statement_of(text)]
 
     def _calls(self, statement: str) -> bool:
-        return bool(_WRITES.match(statement)) and not self._called.isdisjoint(_words(statement))
+        return bool(_WRITES.match(statement)) and self.calls(statement)
+
+    def calls(self, statement: str) -> bool:
+        """Does it name a function, or what calls one? An operator is a name of signs."""
+        named = not self._called.isdisjoint(words_of(statement))
+        return named or any(name in statement for name in self._signs)
+
+    @cached_property
+    def _signs(self) -> list[str]:
+        return [name for name in self._called if not name[:1].isalnum()]
 
     @cached_property
     def _called(self) -> set[str]:
@@ -130,8 +140,9 @@ def _statement_of(text: str) -> str:
     return without_comments(text.partition(" ← ")[0])
 
 
-def _words(statement: str) -> set[str]:
-    return {word.lower() for word in _WORD.findall(statement)}
+def words_of(statement: str) -> set[str]:
+    """Its words, and its names in double quotes, in lower case."""
+    return {word.lower() for word in (*_WORD.findall(statement), *_QUOTED.findall(statement))}
 
 
 def _picks(statement: str) -> bool:

@@ -57,6 +57,8 @@ REASONS = {
     "the explorer puts rows back, and no tables": "IN_THE_SETUP",
     "a random draw among few decides, and only one outcome of it was explored": "CHOOSE_BEFORE",
     "the server chooses at random": "CHOOSE_BEFORE",
+    "a function goes on after an error that the explorer cannot let it have": "STATEMENTS_APART",
+    "a function sets a time limit of its own": "LIMITS_OUTSIDE",
     "one command ends a transaction and begins the next": "WITHOUT_CHAIN",
     "the explorer cannot write its stops into a function": "STATEMENTS_APART",
     "in one routine, MariaDB locks rows by several statements": "STATEMENTS_APART",

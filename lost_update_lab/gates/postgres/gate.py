@@ -140,6 +140,8 @@ def _inside(server: PostgresServer, given: dict[str, Any]) -> Broken | None:
     text = text_of(given)
     if chooses := random_commands.of_sql(text):
         return chooses
+    if limited := server.looks.limited(text):
+        return limited
     found = server.clock_inside(text, by_the_clock(text, server.timed))
     return (
         Broken(f"{NO_POSTGRES_CLOCK} (inside of {found}, in {shortened(text, 80)})", IN_THE_COMMAND)

@@ -48,7 +48,7 @@ def looks(world: World, connection: Any, op: Op, place: str) -> None:
     assert isinstance(server, PostgresServer)
     if world.learns:
         who = connection.explorer_who
-        server.way.looks(server.everything(), who, server.clock.asked(op, who))
+        server.way.looks(server.everything(), who, server.clock.asked(op, who), place)
         if asked and server.way.known and not server.answers.closed:
             server.answers.known[asked] = Looked(place)
 

@@ -343,7 +343,10 @@ def _drive(
             elif task.victim or task.late or task.canceled or not server.is_blocked(connection):
                 patience = 2 * (patience or NEWS_WITHIN_MS)  # a busy machine: it will come
             elif server.looks.waits(connection):
-                yield from _looks(world, task, server, connection, op)
+                if (place := server.looks.place(connection, op.text)) is None:
+                    server.looks.goes_on(connection)
+                else:
+                    yield from _looks(world, task, server, connection, op, place)
             else:
                 seconds, limit = lifted.left(world.now - sent)
                 task.sent(connection, partial(_too_late, server=server, limit=limit))
@@ -362,10 +365,9 @@ def _ready(flags: int) -> int:
     return (1 if flags & ~select.POLLOUT else 0) | (2 if flags & select.POLLOUT else 0)
 
 
-def _looks(world: World, task: Task, server: PostgresServer, connection: Any, op: Op) -> Standing:
+def _looks(world: World, task: Task, server: PostgresServer, connection: Any, op: Op, place: str) -> Standing:
     """Its snapshot is taken: what others do until it locks its first row, it does not see. Or a function comes to its
     next statement."""
-    place = server.looks.place(connection)
     noting.looks(world, connection, op, place)
     _overlaps(server, connection, op, inside=True)
     task.history.meets(connection.explorer_who, server.contents())
@@ -382,6 +384,8 @@ def _looks(world: World, task: Task, server: PostgresServer, connection: Any, op
 
 def _too_late(world: World, task: Task, server: PostgresServer, limit: str) -> None:
     """Its time to wait is over."""
+    if task.op and limit == limits.LOCK:
+        server.looks.is_heard(task.op.text, "LOCK_NOT_AVAILABLE")
     task.late = limit
     server.stop(task)
     world.wake(task, world.now)

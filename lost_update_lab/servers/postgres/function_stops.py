@@ -5,10 +5,10 @@
     A:                                its second UPDATE waits for b
     B:                                its second UPDATE waits for a: a deadlock
 
-While a search needs it, each function has a stop before each of its statements that looks at tables or calls a
-function, but for the first one. A stop waits for a lock that the explorer may hold (looks.py), and does nothing else:
-neither FOUND nor ROW_COUNT changes, and no line moves. Functions in PL/pgSQL and in SQL are given stops. A function
-that is STABLE sees one state of the tables and locks nothing: it needs none.
+While a search needs it, each function in PL/pgSQL or SQL has a stop before each of its statements that looks at tables
+or calls a function. A stop waits for a lock that the explorer may hold (looks.py), and does nothing else: neither FOUND
+nor ROW_COUNT changes, and no line moves. A function that is not VOLATILE sees one state of the tables and locks
+nothing: it needs none.
 """
 
 from __future__ import annotations
@@ -17,90 +17,149 @@ import re
 from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
-from lost_update_lab.servers.compound import READS_ELSEWHERE
+from lost_update_lab.servers.compound import READS_ELSEWHERE, looks_elsewhere
+from lost_update_lab.servers.postgres.plpgsql import (
+    Found,
+    How,
+    Unreadable,
+    lexemes,
+    looks,
+    statements_of_plpgsql,
+    statements_of_sql,
+)
 from lost_update_lab.telling.narrative import shortened
 
 #: not those of extensions
 FUNCTIONS = """
-SELECT p.oid::regprocedure::text, upper(proname), lanname, prosrc, pg_get_functiondef(p.oid),
+SELECT p.oid::regprocedure::text, proname, lanname, prosrc, pg_get_functiondef(p.oid), proconfig::text,
     prorettype = 'trigger'::regtype, lanname IN ('plpgsql', 'sql') AND provolatile = 'v'
 FROM pg_proc p JOIN pg_language l ON l.oid = prolang JOIN pg_namespace n ON n.oid = pronamespace
-WHERE provolatile <> 'i' AND prokind IN ('f', 'p') AND prorettype <> 'event_trigger'::regtype
+WHERE prokind IN ('f', 'p') AND prorettype <> 'event_trigger'::regtype
 AND nspname !~ '^(pg_|explorer|information_schema)'
 AND NOT EXISTS (SELECT FROM pg_depend WHERE objid = p.oid AND classid = 'pg_proc'::regclass AND deptype = 'e')
 """
-_TOKEN = re.compile(
-    r"""(?P<skip>\s+|--[^\n]*|/\*.*?\*/)
-    |(?P<text>E'(?:[^'\\]|\\.|'')*'|'(?:[^']|'')*'|"(?:[^"]|"")*"|\$(?P<tag>[^\W\d]\w*|)\$.*?\$(?P=tag)\$)
-    |(?P<word>[^\W\d]\w*)|(?P<sign>.)""",
-    re.VERBOSE | re.DOTALL | re.IGNORECASE,
-)
-#: a statement with one of these words looks at rows, or may do so
-_LOOKS = frozenset(
-    re.findall(
-        r"\w+",
-        """
-    SELECT INSERT UPDATE DELETE MERGE WITH TABLE VALUES TRUNCATE LOCK CONSTRAINTS PERFORM EXECUTE CALL FETCH OPEN
-""",
-    )
-)
+#: what calls a function where no text shows it, with the name of the function or of what calls it in turn; and whether
+#: only a write calls it
+LINKS = """
+SELECT t.relname, proname, true FROM pg_trigger JOIN pg_class t ON t.oid = tgrelid JOIN pg_proc p ON p.oid = tgfoid
+WHERE NOT tgisinternal AND tgname <> 'explorer_looks'
+UNION SELECT v.relname, coalesce(p.relname, proname), false FROM pg_depend d JOIN pg_rewrite r ON r.oid = objid
+JOIN pg_class v ON v.oid = ev_class LEFT JOIN pg_class p ON refclassid = 'pg_class'::regclass AND p.oid = refobjid
+LEFT JOIN pg_proc f ON refclassid = 'pg_proc'::regclass AND f.oid = refobjid
+WHERE d.classid = 'pg_rewrite'::regclass AND v.oid >= 16384 AND p.oid IS DISTINCT FROM v.oid
+UNION SELECT p.relname, c.relname, true FROM pg_constraint JOIN pg_class p ON p.oid = confrelid
+JOIN pg_class c ON c.oid = conrelid WHERE contype = 'f'
+UNION SELECT oprname, proname, false FROM pg_operator o JOIN pg_proc f ON f.oid = oprcode WHERE o.oid >= 16384
+UNION SELECT a.proname, f.proname, false FROM pg_aggregate g JOIN pg_proc a ON a.oid = aggfnoid
+JOIN pg_proc f ON f.oid = aggtransfn WHERE a.oid >= 16384
+"""
 _PLAIN = re.compile(
     r"\s*(?:INSERT\s+INTO|UPDATE|DELETE\s+FROM)\s+(?:ONLY\s+)?(?:\"?\w+\"?\s*\.\s*)?\"?(\w+)", re.IGNORECASE
 )
-#: how a stop is written: its number, and the table to which the statement writes if it looks at no other one
-_FORMS = {"plpgsql": "IF explorer.stop({}, '{}') THEN END IF; ", "sql": "SELECT explorer.stop({}, '{}'); "}
-_STOP = re.compile("|".join(re.escape(form).replace(r"\{\}", r"\w*") for form in _FORMS.values()))
 _ATOMIC = re.compile(r"\bBEGIN ATOMIC\b")
+#: how a stop is written: its number, and the table to which the statement writes if it looks at no other one
+_STOP = "explorer.stop({}, '{}')"
+_FORMS = {
+    How.STATEMENT: f"IF {_STOP} THEN END IF; ",
+    How.DECLARATION: f"explorer_stop_{{}} bool := {_STOP}; ",
+    How.ELSIF: f"ELSE IF {_STOP} THEN END IF; IF/*was ELSIF*/",
+    How.END_IF: "END IF;/*was ELSIF*/ ",
+}
+_OF_SQL = f"SELECT {_STOP}; "
+#: the same, as found in a function; and what stood there
+_WRITTEN = [
+    (re.compile(re.escape(form).replace(r"\{\}", r"\w*")), was)
+    for form, was in (
+        (_FORMS[How.ELSIF], "ELSIF"),
+        (_FORMS[How.END_IF], ""),
+        (_FORMS[How.DECLARATION], ""),
+        (_FORMS[How.STATEMENT], ""),
+        (_OF_SQL, ""),
+    )
+]
+_PERFORM = re.compile(r"^\s*PERFORM\b", re.IGNORECASE)
+_LIMITS = re.compile(r"\b(?:lock|statement|transaction)_timeout\b", re.IGNORECASE)
 
 
-class Lexeme(NamedTuple):
-    """`word`: in capitals; "" of a text in quotes."""
+def without_stops(text: str) -> str:
+    """A function as it was: a search that was killed may have left stops in it."""
+    for written, was in _WRITTEN:
+        text = written.sub(was, text)
+    return text
 
-    word: str
-    start: int
-    end: int
+
+class StopPlace(NamedTuple):
+    """Where a stop is: in which function, before which statement. `first`: before it, the function does nothing."""
+
+    told: str = ""
+    first: bool = False
 
 
 class Function(NamedTuple):
     """`signature`: with the types of its arguments. `name`: in capitals. `definition`: the command that makes it.
-    `stops`: may others come between its statements, and can stops be written into it?"""
+    `config`: the settings that it makes. `stops`: may others come between its statements, and can stops be written?"""
 
     signature: str
     name: str
     language: str
     body: str
     definition: str
+    config: str
     by_trigger: bool
     stops: bool
 
-    def with_stops(self, called: Collection[str], places: list[str]) -> str:
-        """Its definition with stops. `called`: the names of functions, in capitals. `places`: the place of each stop,
-        by its number; those of its stops are added."""
-        definition, body = _STOP.sub("", self.definition), _STOP.sub("", self.body)
+    @classmethod
+    def of(cls, row: tuple[str, ...]) -> Function:
+        signature, name, language, body, definition, config, by_trigger, stops = row
+        definition, body = without_stops(definition), without_stops(body)
         if not body and (atomic := _ATOMIC.search(definition)):
             body = definition[atomic.end() :]
-        at, done, parts = definition.rindex(body), 0, list[str]()
-        for start, end in _stopping(body, self.language, first=not self.by_trigger, called=called):
-            statement = body[start:end]
-            table = "" if _calls(statement, called) else _only_table(statement)
-            places.append(f"{self.signature}: {shortened(statement, 80)}")
-            parts += [body[done:start], _FORMS[self.language].format(len(places) - 1, table)]
-            done = start
-        return "".join([definition[:at], *parts, definition[at + done :]])
+        return cls(
+            signature, name.upper(), language, body, definition, config, by_trigger == "t", stops == "t"
+        )
+
+    def statements(self, called: Collection[str]) -> Iterator[Found]:
+        """Those before which others can come. `called`: names of functions, in capitals. Raises Unreadable."""
+        if self.language == "plpgsql":
+            yield from statements_of_plpgsql(self.body, called)
+        else:
+            yield from (found for found in statements_of_sql(self.body) if looks(found.statement, called))
+
+    def with_stops(self, called: Collection[str], places: list[StopPlace]) -> str:
+        """Its definition with stops. `places`: those of all stops, by their numbers; its own are added."""
+        at, done, parts = self.definition.rindex(self.body), 0, list[str]()
+        first = not self.by_trigger
+        for how, start, statement in self.statements(called):
+            number, form = len(places), _FORMS[how] if self.language == "plpgsql" else _OF_SQL
+            table = "" if looks(statement, called, ()) else _only_table(statement)
+            given = {How.DECLARATION: (number, number, ""), How.END_IF: ()}.get(how, (number, table))
+            parts += [self.body[done:start], form.format(*given)]
+            done = start + (len(_first_word(statement)) if how is How.ELSIF else 0)
+            if how is not How.END_IF:
+                places.append(StopPlace(f"{self.signature}: {shortened(statement, 80)}", first))
+                first = False
+        return "".join([self.definition[:at], *parts, self.definition[at + done :]])
+
+    def catches(self, *conditions: str) -> bool:
+        """Does it go on after one of these errors?"""
+        words = [each.word for each in lexemes(self.body)]
+        return "EXCEPTION" in words and not {"OTHERS", "SQLSTATE", *conditions}.isdisjoint(words)
+
+    def limits(self) -> bool:
+        """Does it set a time limit of its own?"""
+        return bool(_LIMITS.search(self.body) or _LIMITS.search(self.config))
+
+    def looks_elsewhere(self) -> bool:
+        """Does one of its SELECT … FOR UPDATE look at other rows than it locks? No trigger hears of that."""
+        try:
+            found = [each.statement for each in self.statements(())]
+        except Unreadable:
+            return False  # nobody comes between its statements at all, and that is said
+        return any(looks_elsewhere(_PERFORM.sub("SELECT", each)) for each in found)
 
 
-def _stopping(body: str, language: str, first: bool, called: Collection[str]) -> Iterator[tuple[int, int]]:
-    """Where the statements begin and end before which others can come. `first`: before the first one it makes no
-    difference, unless that is repeated."""
-    for start, end, repeats in (_of_plpgsql if language == "plpgsql" else _of_sql)(body):
-        if _calls(body[start:end], called) or _calls(body[start:end], _LOOKS):
-            if repeats or not first:
-                yield start, end
-            first = False
-
-
-def _calls(statement: str, names: Collection[str]) -> bool:
-    return any(token.word in names for token in _tokens(statement))
+def _first_word(statement: str) -> str:
+    return next(lexemes(statement)).word
 
 
 def _only_table(statement: str) -> str:
@@ -109,117 +168,65 @@ def _only_table(statement: str) -> str:
     return found[1].lower() if found else ""
 
 
-def _tokens(text: str) -> Iterator[Lexeme]:
-    for found in _TOKEN.finditer(text):
-        if found["skip"] is None:
-            yield Lexeme((found["word"] or found["sign"] or "").upper(), found.start(), found.end())
-
-
-def _of_sql(body: str) -> Iterator[tuple[int, int, bool]]:
-    """The statements of a function in SQL: where each begins and ends, and whether it is repeated, which none is."""
-    start, depth = -1, 0
-    for token in _tokens(body):
-        depth += {"(": 1, ")": -1}.get(token.word, 0)
-        start = token.start if start < 0 else start
-        if token.word == ";" and not depth:
-            yield start, token.end, False
-            start = -1
-    if start >= 0:
-        yield start, len(body), False
-
-
-def _of_plpgsql(body: str) -> Iterator[tuple[int, int, bool]]:
-    """The same of PL/pgSQL. Of IF, WHILE and the like the head counts: what comes before THEN or LOOP. Only where a
-    statement may stand is one found."""
-    reader, loops = _Reader(body), 0
-    reader.skip_to("BEGIN")
-    while (token := reader.next()) is not None:
-        match token.word:
-            case "BEGIN" | "ELSE" | "EXCEPTION":
-                continue
-            case "LOOP":
-                loops += 1
-            case "DECLARE":
-                reader.skip_to("BEGIN")
-            case "<":
-                reader.skip_to(">")
-                reader.skip_to(">")
-            case "END":
-                loops -= reader.skip_to(";").startswith("LOOP")
-            case "ELSIF" | "ELSEIF" | "WHEN":
-                reader.head()
-            case "IF" | "CASE" | "WHILE" | "FOR" | "FOREACH":
-                end, repeats = reader.head()
-                yield token.start, end, loops > 0
-                loops += repeats
-            case _:
-                reader.skip_to(";", of=token)
-                yield token.start, reader.end, loops > 0
-
-
-class _Reader:
-    """Reads the tokens of a body of PL/pgSQL, statement by statement."""
-
-    def __init__(self, body: str) -> None:
-        self._tokens = _tokens(body)
-        self.end = 0
-
-    def next(self) -> Lexeme | None:
-        token = next(self._tokens, None)
-        self.end = token.end if token else self.end
-        return token
-
-    def skip_to(self, word: str, of: Lexeme | None = None) -> str:
-        """Skip to this word, outside of brackets. Returns the first word that is skipped. `of`: already read."""
-        depth, first = 0, ""
-        if of and of.word == word:
-            return first
-        while token := self.next():
-            first = first or token.word
-            depth += {"(": 1, ")": -1}.get(token.word, 0)
-            if token.word == word and depth <= 0:
-                break
-        return first
-
-    def head(self) -> tuple[int, bool]:
-        """Skip to the THEN or LOOP that ends a head, and to no THEN of a CASE in it. Returns where it ends, and whether
-        what follows is repeated."""
-        depth = 0
-        while token := self.next():
-            depth += {"(": 1, ")": -1, "CASE": 1, "END": -1}.get(token.word, 0)
-            if token.word in ("THEN", "LOOP") and depth <= 0:
-                return token.end, token.word == "LOOP"
-        return self.end, False
-
-
 class FunctionStops:
     """`ask`: executes a query. `run`: executes commands; raises RuntimeError."""
 
     def __init__(self, ask: Callable[[str], list[tuple[str, ...]]], run: Callable[[str], None]) -> None:
         self._ask, self._run = ask, run
         self._before: list[str] = []
-        #: where each stop is, by its number, from 1
-        self.places = [""]
+        self._functions: list[Function] = []
+        self._links: dict[str, set[str]] = {}
+        self._named: frozenset[str] = frozenset()
+        self._reached: dict[str, list[Function]] = {}
+        #: where each stop is, by its number: 0 is a trigger's
+        self.places = [StopPlace()]
+        #: the signatures of functions into which no stop can be written
+        self.without: set[str] = set()
 
-    def make(self) -> list[str]:
-        """Returns the functions that could be given no stops."""
-        functions = [
-            Function(signature, name, language, body, definition, by_trigger == "t", stops == "t")
-            for signature, name, language, body, definition, by_trigger, stops in self._ask(FUNCTIONS)
-        ]
-        called, without = {each.name for each in functions}, []
-        for each in (each for each in functions if each.stops):
+        self._run("SET check_function_bodies = off")
+        for row in self._ask(f"{FUNCTIONS} AND prosrc LIKE '%explorer.stop(%'"):
+            self._run(Function.of(row).definition)  # left by a search that was killed
+
+    def make(self) -> None:
+        self._functions = [Function.of(row) for row in self._ask(FUNCTIONS)]
+        self._reached.clear()
+        called = {each.name for each in self._functions}
+        for name, other, by_a_write in self._ask(LINKS):
+            self._links.setdefault(name.upper(), set()).add(other.upper())
+            called |= {name.upper()} if by_a_write == "f" else set()
+        self._named = frozenset(called.union(self._links))
+        for each in (each for each in self._functions if each.stops):
             try:
-                with_stops = each.with_stops(called, self.places)
-                if with_stops != (before := _STOP.sub("", each.definition)):
+                if (with_stops := each.with_stops(called, self.places)) != each.definition:
+                    # a statement of SQL names tables that the explorer's session may not find
+                    self._run(f"SET check_function_bodies = {'on' if each.language == 'plpgsql' else 'off'}")
                     self._run(with_stops)
-                    self._before.append(before)
-            except (RuntimeError, ValueError):
-                without.append(each.signature)
-        return without
+                    self._before.append(each.definition)
+            except Unreadable:
+                self.without.add(each.signature)
+            except RuntimeError:
+                if len([*each.statements(called)]) > 1:
+                    self.without.add(each.signature)
 
     def drop(self) -> None:
         """Each function as it was."""
+        self._run("SET check_function_bodies = off")
         for definition in self._before:
             self._run(definition)
         self._before.clear()
+
+    def reached(self, text: str) -> list[Function]:
+        """The functions that this command may call, also through triggers, views and other functions."""
+        if text not in self._reached:
+            names, new = set[str](), self._named_in(text.partition(" ← ")[0])
+            while new := new - names:
+                names |= new
+                bodies = [each.body for each in self._functions if each.name in new]
+                new = set().union(*(self._links.get(name, ()) for name in new), *map(self._named_in, bodies))
+            self._reached[text] = [each for each in self._functions if each.name in names]
+        return self._reached[text]
+
+    def _named_in(self, text: str) -> set[str]:
+        """Operators are among them."""
+        signs = {name for name in self._named if not name[:1].isalnum() and name in text}
+        return signs | {each.name for each in lexemes(text) if each.name in self._named}

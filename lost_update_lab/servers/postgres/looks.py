@@ -11,14 +11,15 @@ that it was seen is noted.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 from psycopg.pq import ExecStatus
 
-from lost_update_lab.model.errors import LOOKS_BY_ITSELF, STATEMENTS_APART, Broken
+from lost_update_lab.model.errors import LIMITS_OUTSIDE, LOOKS_BY_ITSELF, STATEMENTS_APART, Broken
 from lost_update_lab.servers.compound import Compound, looks_elsewhere
-from lost_update_lab.servers.postgres.function_stops import FunctionStops
+from lost_update_lab.servers.postgres.function_stops import FunctionStops, StopPlace
 from lost_update_lab.servers.postgres.locks import Edges
 from lost_update_lab.telling.narrative import shortened
 
@@ -30,6 +31,8 @@ UNMET = "PostgreSQL looks at rows in a SELECT and locks others later, and no sch
 WITHOUT_STOPS = (
     "the explorer cannot write its stops into a function, and no schedule comes between its statements"
 )
+CATCHES = "a function goes on after an error that the explorer cannot let it have:"
+LIMITS = "a function sets a time limit of its own, which would end by the server's clock"
 _TABLES = """
 FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace
 WHERE relkind IN ('r', 'p') AND NOT relispartition AND nspname !~ '^(pg_|explorer|information_schema)'
@@ -39,15 +42,19 @@ WHERE relkind IN ('r', 'p') AND NOT relispartition AND nspname !~ '^(pg_|explore
 _MAKE = f"""
 CREATE SCHEMA IF NOT EXISTS explorer;
 GRANT USAGE ON SCHEMA explorer TO PUBLIC;
-CREATE OR REPLACE FUNCTION explorer.stop(place int, plain text) RETURNS bool LANGUAGE plpgsql AS $$ BEGIN
+CREATE OR REPLACE FUNCTION explorer.stop(place int, plain text) RETURNS bool LANGUAGE plpgsql
+    SET lock_timeout = 0 AS $$
+DECLARE named text := pg_catalog.current_setting('application_name'); BEGIN
     PERFORM pg_catalog.set_config('application_name', '{NAME} ' || place, true);
     PERFORM pg_catalog.pg_advisory_lock_shared({_LOCK}, pg_catalog.pg_backend_pid());
     PERFORM pg_catalog.pg_advisory_unlock_shared({_LOCK}, pg_catalog.pg_backend_pid());
     PERFORM pg_catalog.pg_advisory_lock_shared({_BEHIND}, pg_catalog.pg_backend_pid());
     PERFORM pg_catalog.pg_advisory_unlock_shared({_BEHIND}, pg_catalog.pg_backend_pid());
+    PERFORM pg_catalog.set_config('application_name', named, true);
     PERFORM pg_catalog.set_config('explorer.plain', plain, true);
     RETURN false;
 END $$;
+GRANT EXECUTE ON FUNCTION explorer.stop(int, text) TO PUBLIC;
 CREATE OR REPLACE FUNCTION explorer.looks() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
     IF pg_catalog.current_setting('explorer.plain', true) = tg_table_name THEN
         PERFORM pg_catalog.set_config('explorer.plain', '', true);
@@ -63,6 +70,11 @@ DO $$ DECLARE place regclass; BEGIN
     END LOOP;
 END $$;
 """
+#: a call, and nothing that would look before the function does
+_CALLS_ONLY = re.compile(
+    r"\s*(?:SELECT(?:\s+\*\s+FROM)?|CALL)\b(?!.*\b(?:FROM|SELECT|VALUES|TABLE|WITH)\b)",
+    re.IGNORECASE | re.DOTALL,
+)
 _PLACE = "SELECT application_name FROM pg_stat_get_activity({})"
 #: first of all, whoever is held still goes on: a session that its client has left, as the search ended
 _DROP = """
@@ -81,14 +93,14 @@ class Looks:
         self.made = False
         #: a SELECT between whose look and whose lock others would have to come. "": none was seen
         self.unmet = ""
-        #: a function between whose statements they would have to come
+        #: functions between whose statements they would have to come
         self._without = ""
 
     def make(self, wanted: bool) -> None:
         """The triggers, if they are `wanted`; between two runs, when no session has locked anything."""
         if wanted and not self.made:
             self._run(_MAKE)
-            self._without = ", ".join(self._functions.make())
+            self._functions.make()
             self.made = True
 
     def drop(self) -> None:
@@ -99,10 +111,15 @@ class Looks:
 
     def begins(self, connection: Any, text: str, compound: Compound) -> None:
         """This command is about to be sent. No trigger hears of a SELECT."""
-        if compound.watched and not self.unmet and looks_elsewhere(text):
+        reached = self._functions.reached(text) if compound.watched else []
+        elsewhere = compound.watched and looks_elsewhere(text)
+        if not self.unmet and (elsewhere or any(each.looks_elsewhere() for each in reached)):
             self.unmet = text
+        if without := sorted(self._functions.without.intersection(each.signature for each in reached)):
+            self._without = ", ".join(without)
         if compound.looks_first(text):
             self.hold(connection)
+            connection.explorer_stops = 0
 
     def unexplored(self, commits: int) -> Broken | None:
         """As in Server. One transaction that comes between a look and a lock does the same as one behind both of them,
@@ -131,10 +148,28 @@ class Looks:
         pid = connection.info.backend_pid
         return self._blockers_of([pid])[pid] == {self.admin.info.backend_pid}
 
-    def place(self, connection: Any) -> str:
-        """Where it waits: in which function, before which statement. "": before the first row of a command."""
-        found = self._rows(_PLACE.format(connection.info.backend_pid))[0][0]
-        return self._functions.places[int(found.removeprefix(NAME))] if found.startswith(NAME) else ""
+    def place(self, connection: Any, text: str) -> str | None:
+        """Where it waits: in which function, before which statement. "": before the first row of a command. None: where
+        this command has done nothing yet."""
+        [(found,)] = self._rows(_PLACE.format(connection.info.backend_pid))
+        place = (
+            self._functions.places[int(found.removeprefix(NAME))] if found.startswith(NAME) else StopPlace()
+        )
+        connection.explorer_stops += 1
+        if place.first and connection.explorer_stops == 1 and _CALLS_ONLY.match(text):
+            return None
+        return place.told
+
+    def is_heard(self, text: str, condition: str) -> None:
+        """The server is about to give up this command. Raises Broken if a function behind it would go on: the explorer
+        cancels the command, which no EXCEPTION clause catches."""
+        if found := [each.signature for each in self._functions.reached(text) if each.catches(condition)]:
+            raise Broken(f"{CATCHES} {condition.lower()} ({found[0]})", STATEMENTS_APART)
+
+    def limited(self, text: str) -> Broken | None:
+        """Does a function behind this command set a time limit of its own?"""
+        found = next((each.signature for each in self._functions.reached(text) if each.limits()), "")
+        return Broken(f"{LIMITS} ({found})", LIMITS_OUTSIDE) if found else None
 
     def goes_on(self, connection: Any) -> None:
         """It goes on, to where it stops next."""

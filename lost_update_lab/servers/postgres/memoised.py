@@ -170,7 +170,7 @@ class MemoisedPostgres(MemoisedServer):
             return None
         if isinstance(answer, Looked):
             self.sessions[who] = before._replace(waits=True)
-            self.way.looks(self.everything, who, op)
+            self.way.looks(self.everything, who, op, answer.place)
             return answer
         self.sessions[who] = answer.session
         self.clock.has_answered(who, answer.session.status != TransactionStatus.IDLE)

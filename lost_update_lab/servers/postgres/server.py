@@ -265,6 +265,7 @@ class PostgresServer(Plain):
         return found
 
     def abort(self, task: Task) -> None:
+        self.looks.is_heard(task.op.text if task.op else "", "DEADLOCK_DETECTED")
         task.victim = True
         self.stop(task)
 

@@ -93,10 +93,11 @@ class PostgresWay(way.Way):
         self.line += (who,)
         self._moved(contents, who, b"waits", digest(self.inside.get(who, b""), contents, op.identity))
 
-    def looks(self, contents: bytes, who: Who, op: Op) -> None:
-        """The session's command stops: it has looked at these `contents`, or comes to its next statement."""
+    def looks(self, contents: bytes, who: Who, op: Op, place: str) -> None:
+        """The session's command stops: it has looked at these `contents`, or comes to this `place` in a function."""
         self._leaves_line(who)
-        self._moved(contents, who, b"looks", digest(self.inside.get(who, b""), contents, op.identity))
+        stop = f"stops {place}".encode()
+        self._moved(contents, who, b"looks", digest(self.inside.get(who, b""), contents, op.identity, stop))
 
     def ended(self, contents: bytes, who: Who) -> None:
         """The session was ended from outside."""

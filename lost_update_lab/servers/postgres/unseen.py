@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
+from lost_update_lab.servers.compound import words_of
 from lost_update_lab.servers.postgres.clock_words import asks, decides
 
 RELATIONS = (
@@ -59,6 +60,9 @@ WITH RECURSIVE calls AS (
     UNION SELECT adrelid FROM pg_attrdef d JOIN calls ON objid = d.oid AND classid = 'pg_attrdef'::regclass
     UNION SELECT conrelid FROM checks
     UNION SELECT attrelid FROM checks JOIN pg_attribute ON atttypid = contypid WHERE NOT attisdropped
+), calling_p AS (
+    SELECT p.oid FROM pg_proc p JOIN pg_language l ON l.oid = prolang
+    WHERE lanname NOT IN ('internal', 'c') AND provolatile <> 'i' AND p.oid >= 16384
 ), found (oid) AS (
     SELECT c.oid FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace
     WHERE nspname !~ '^(pg_|explorer|information_schema)'
@@ -68,6 +72,8 @@ WITH RECURSIVE calls AS (
 SELECT proname FROM pg_proc p JOIN pg_language l ON l.oid = prolang JOIN pg_namespace n ON n.oid = pronamespace
 WHERE lanname NOT IN ('internal', 'c') AND provolatile <> 'i' AND nspname !~ '^(pg_|explorer|information_schema)'
 UNION SELECT relname FROM pg_class JOIN found USING (oid)
+UNION SELECT oprname FROM pg_operator JOIN calling_p ON oprcode = calling_p.oid
+UNION SELECT a.proname FROM pg_aggregate JOIN pg_proc a ON a.oid = aggfnoid JOIN calling_p ON aggtransfn = calling_p.oid
 """  # noqa: S608  (a part of our own)
 #: tables with a trigger that is executed by COMMIT
 DEFERRED = (
@@ -97,7 +103,6 @@ QUESTIONS = {
     b"deferrable": DEFERRABLE,
     b"above": ABOVE,
 }
-_WORD = re.compile(r"\w+")
 _DEFERS = re.compile(r"\bSET\s+CONSTRAINTS\b[^;]*\bDEFERRED\b", re.IGNORECASE)
 
 
@@ -106,7 +111,7 @@ class HiddenOnPostgres:
     shown, answers depend on more than is known of the server."""
 
     def __init__(self, ask: Callable[[bytes], list[Any]], shown: str) -> None:
-        self.ask, self.shown = ask, _words(shown)
+        self.ask, self.shown = ask, words_of(shown)
         self._names: set[str] | None = None
         self._written: dict[str, bool] = {}
         self._clocks: dict[tuple[str, bool], str] = {}
@@ -115,7 +120,7 @@ class HiddenOnPostgres:
         """Does this command, without its values, name any of it?"""
         statement = text.partition(" ← ")[0]
         if statement not in self._written:
-            self._written[statement] = not self.names.isdisjoint(_words(statement))
+            self._written[statement] = not self.names.isdisjoint(words_of(statement))
         return self._written[statement]
 
     def clock_in(self, text: str, timed: bool) -> str:
@@ -123,7 +128,7 @@ class HiddenOnPostgres:
         counts in this command, so one that a DEFAULT has written would too."""
         statement = text.partition(" ← ")[0]
         if (statement, timed) not in self._clocks:
-            words = _words(statement)
+            words = words_of(statement)
             found = sorted(self._asking & words) + sorted(self._stamped & words if timed else ())
             self._clocks[statement, timed] = found[0] if found else ""
         return self._clocks[statement, timed]
@@ -146,7 +151,7 @@ class HiddenOnPostgres:
         statement = text.partition(" ← ")[0]
         if _DEFERS.search(statement):
             return bool(self._deferrable)
-        return bool(self._deferred) and not self._deferred.isdisjoint(_words(statement))
+        return bool(self._deferred) and not self._deferred.isdisjoint(words_of(statement))
 
     def _tables(self, question: bytes) -> set[str]:
         return {(name or b"").decode().lower() for (name,) in self.ask(question)}
@@ -173,7 +178,7 @@ class HiddenOnPostgres:
 
     def _with_functions(self, found: set[str]) -> set[str]:
         """These names, and those of the functions that use one."""
-        functions = [(name, _words(text)) for name, text in self._functions]
+        functions = [(name, words_of(text)) for name, text in self._functions]
         found = set(found)
         while more := {name for name, words in functions if name not in found and words & found}:
             found |= more
@@ -185,7 +190,3 @@ class HiddenOnPostgres:
             found = {name.decode().lower() for (name,) in self.ask(b"relations")} - self.shown
             self._names = self._with_functions(found)
         return self._names
-
-
-def _words(text: str) -> set[str]:
-    return {word.lower() for word in _WORD.findall(text)}

@@ -11,7 +11,10 @@ import pytest
 
 from lost_update_lab import Result, worker
 from lost_update_lab.scenarios.result import INCONCLUSIVE, KEPT
+from lost_update_lab.servers.postgres.function_stops import Function, StopPlace, without_stops
+from lost_update_lab.servers.postgres.plpgsql import Unreadable
 from lost_update_lab.under_test.operations import STALLED, VIOLATED
+from lost_update_lab.under_test.scenario import Mistake
 from tests.lost_update_lab import generated_functions
 
 Trial = Callable[..., Result]
@@ -211,3 +214,148 @@ def test_a_function_comes_to_what_its_statements_come_to(scenario_urls: tuple[st
     assert (statements.exhausted, function.exhausted) == (True, True), f"{statements}{function}"
     assert found == expected, programs
     assert ("Deadlock" in str(found)) is (seed in DEADLOCK)
+
+
+HELPERS = """
+CREATE OR REPLACE FUNCTION bal(which text) RETURNS int LANGUAGE plpgsql AS $$ DECLARE b int; BEGIN
+    SELECT balance INTO b FROM account WHERE id = which; RETURN b; END $$;
+CREATE OR REPLACE FUNCTION "Bal of"(which text) RETURNS int LANGUAGE plpgsql AS $$ BEGIN RETURN bal(which); END $$;
+"""
+A, B = (f"(SELECT balance FROM account WHERE id = '{which}')" for which in "ab")
+#: in each of them others can come between the two looks
+TWO_LOOKS = {
+    "statements": f"x int; BEGIN x := {A}; RETURN x + {B};",
+    "declarations": f"x int := {A}; y int := {B}; BEGIN RETURN x + y;",
+    "one expression": "x int; BEGIN RETURN bal('a') + bal('b');",
+    "without a SELECT": f"x int; BEGIN x := balance FROM account WHERE id = 'a'; RETURN x + {B};",
+    "names in quotes": """x int; BEGIN x := "Bal of"('a'); RETURN x + "Bal of"('b');""",
+    "a cursor": f"c CURSOR FOR {B[1:-1]}; x int := {A}; BEGIN FOR r IN c LOOP x := x + r.balance; END LOOP; RETURN x;",
+    "ELSIF": f"BEGIN IF {A} = 90 THEN RETURN 200; ELSIF {B} = 110 THEN RETURN -1; END IF; RETURN 200;",
+    "WHILE": f"x int := {A}; n int := 2; BEGIN WHILE (x > 0 AND {B} = 100 AND n > 0) LOOP n := n - 1; END LOOP; "
+    f"RETURN CASE n WHEN 1 THEN 1 ELSE 200 END;",
+    "comments": f"x int; BEGIN x := {A}; /* was: /* SELECT 1; */ it's */ RETURN x + {B}; /* it's */",
+    "names with a dollar": f"x$t$ int; y$t$ int; BEGIN SELECT {A} INTO x$t$; SELECT {B} INTO y$t$; RETURN x$t$ + y$t$;",
+    "blocks": f"x int := {A}; BEGIN <<inner>> DECLARE y int := {B}; BEGIN RETURN x + y; END inner; RETURN 0;",
+    "a later WHEN": f"BEGIN CASE WHEN {A} = 90 THEN RETURN 200; WHEN {B} = 110 THEN RETURN -1; "
+    "ELSE RETURN 200; END CASE;",
+}
+
+
+def report(body: str) -> str:
+    declares = "" if body.startswith("BEGIN") else "DECLARE "
+    head = "CREATE OR REPLACE FUNCTION report() RETURNS int LANGUAGE plpgsql"
+    return f"{HELPERS}{head} AS $report$ {declares}{body} END $report$;"
+
+
+def reports(sql: Any) -> int:
+    [(total,)] = sql.execute("SELECT report()").fetchall()
+    return int(total)
+
+
+def moves(sql: Any) -> None:
+    sql.execute("UPDATE account SET balance = balance + CASE id WHEN 'a' THEN -10 ELSE 10 END")
+
+
+@pytest.mark.deep_after(3)
+@pytest.mark.parametrize("how", TWO_LOOKS)
+def test_two_looks_of_one_function_see_two_states(trial: Trial, how: str) -> None:
+    """Most of them were kept when a function had a stop before some of its statements only."""
+    workers = [worker("Ann", reports), worker("Bob", moves)]
+    law = (lambda ann, bob: ann == 200, "the report is wrong")
+    result = trial(workers, setup=opened(report(TWO_LOOKS[how])), invariant=law, control=False)
+    assert result.verdict == (INCONCLUSIVE if how == "a later WHEN" else VIOLATED), str(result)
+
+
+@pytest.mark.parametrize("how", TWO_LOOKS)
+def test_what_was_written_into_a_function_is_taken_out_again(url: str, how: str) -> None:
+    run(url, TABLES + report(TWO_LOOKS[how]))
+    query = "SELECT prosrc, pg_get_functiondef(oid) FROM pg_proc WHERE oid = 'report'::regproc"
+    [(body, definition)] = run(url, query)
+    row = ("report()", "report", "plpgsql", body, definition, "", "f", "t")
+    before, places = Function.of(row), [StopPlace()]
+    if how == "a later WHEN":
+        with pytest.raises(Unreadable):
+            before.with_stops({"BAL", "BAL OF"}, places)
+        return
+    after = before.with_stops({"BAL", "BAL OF"}, places)
+    assert len(places) > 1
+    assert (without_stops(after), after.count("\n")) == (before.definition, before.definition.count("\n"))
+
+
+CAUGHT = """
+    {first} BEGIN {then} EXCEPTION WHEN {which} THEN NULL; END;
+"""
+
+
+@pytest.mark.parametrize(
+    ("which", "word"),
+    [("OTHERS", INCONCLUSIVE), ("deadlock_detected", INCONCLUSIVE), ("unique_violation", STALLED)],
+)
+def test_a_deadlock_that_a_function_would_catch(trial: Trial, which: str, word: str) -> None:
+    """The explorer ends a deadlock by a cancellation, which no clause catches: what follows was never explored."""
+    body = CAUGHT.format(first=f"{TAKE};", then=f"{GIVE};", which=which)
+    result = trial(opposite(transfer), setup=opened(transfers(body.strip().removesuffix(";"))), control=False)
+    assert result.verdict == word, str(result)
+    assert ("goes on after an error" in result.cause) is (word == INCONCLUSIVE)
+
+
+def test_a_time_limit_of_a_function_is_not_judged(trial: Trial) -> None:
+    schema = transfers("PERFORM set_config('lock_timeout', '5ms', true)", TAKE, GIVE)
+    with pytest.raises(Mistake, match="a function sets a time limit of its own"):
+        trial(opposite(transfer), setup=opened(schema))
+
+
+def test_a_function_finds_its_session_as_it_is(trial: Trial) -> None:
+    """The name of the application, FOUND and ROW_COUNT; under a role that may call nothing it was not granted."""
+    schema = """
+    CREATE TABLE IF NOT EXISTS seen (what text);
+    TRUNCATE seen;
+    CREATE OR REPLACE FUNCTION notes() RETURNS void LANGUAGE plpgsql AS $$ DECLARE n int; BEGIN
+        UPDATE account SET balance = balance + 1 WHERE id = 'nobody';
+        IF FOUND THEN RAISE 'found'; END IF;
+        UPDATE account SET balance = balance + 1;
+        GET DIAGNOSTICS n = ROW_COUNT;
+        INSERT INTO seen VALUES (current_setting('application_name') || ' ' || n);
+    END $$;
+    DO $$ BEGIN IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'clerk') THEN CREATE ROLE clerk; END IF; END $$;
+    GRANT ALL ON account, seen TO clerk;
+    ALTER DEFAULT PRIVILEGES REVOKE EXECUTE ON FUNCTIONS FROM PUBLIC;
+    """
+
+    def operation(sql: Any) -> None:
+        with sql.transaction():
+            sql.execute("SET LOCAL ROLE clerk")
+            sql.execute("SET LOCAL application_name = 'payments'")
+            sql.execute("SELECT notes()")
+
+    def all_is_well() -> bool:
+        return {what for (what,) in run(os.environ["DATABASE_URL"], "SELECT what FROM seen")} <= {
+            "payments 2"
+        }
+
+    try:
+        result = trial([operation] * 2, setup=opened(schema), invariant=all_is_well, control=False)
+    finally:
+        url = trial.keywords["database"]
+        run(url, "ALTER DEFAULT PRIVILEGES GRANT EXECUTE ON FUNCTIONS TO PUBLIC; DROP TABLE IF EXISTS seen")
+    assert (result.verdict, result.exhausted) == (KEPT, True), str(result)
+
+
+def test_a_function_that_nothing_calls_may_be_unreadable(trial: Trial) -> None:
+    body = "DELETE FROM gone; SELECT count(*) FROM gone"
+    broken = f"CREATE OR REPLACE FUNCTION idle() RETURNS bigint LANGUAGE sql AS '{body}';"
+    unread = report(TWO_LOOKS["a later WHEN"])
+    schema = f"SET check_function_bodies = off; {broken} {unread} {transfers(LOCK_BOTH, TAKE, GIVE)}"
+    result = trial(opposite(transfer), setup=opened(schema), control=False)
+    assert (result.verdict, result.exhausted) == (KEPT, True), str(result)
+
+
+def test_what_a_wait_and_a_stop_leave_behind_is_not_the_same(trial: Trial) -> None:
+    """In memory, one was taken for the other: "came to something else than executed"."""
+    body = "PERFORM 1 FROM account WHERE id = source FOR UPDATE", TAKE, "INSERT INTO held VALUES (source, 1)"
+    workers = [worker("Ann", transfer, "a", "b"), worker("Bob", transfer, "a", "b")]
+    law = (lambda: True, "all is well")
+    result = trial(
+        workers, setup=opened(transfers(*body)), invariant=law, control=False, lost_replies=1, crashes=2
+    )
+    assert (result.verdict, result.exhausted) == (KEPT, True), str(result)
