@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from lost_update_lab.servers.compound import READS_ELSEWHERE, looks_elsewhere
 from lost_update_lab.servers.postgres.plpgsql import (
-    Found,
+    Stop,
     How,
     Unreadable,
     lexemes,
@@ -118,7 +118,7 @@ class Function(NamedTuple):
             signature, name.upper(), language, body, definition, config, by_trigger == "t", stops == "t"
         )
 
-    def statements(self, called: Collection[str]) -> Iterator[Found]:
+    def statements(self, called: Collection[str]) -> Iterator[Stop]:
         """Those before which others can come. `called`: names of functions, in capitals. Raises Unreadable."""
         if self.language == "plpgsql":
             yield from statements_of_plpgsql(self.body, called)

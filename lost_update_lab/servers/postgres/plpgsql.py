@@ -54,7 +54,7 @@ class How(Enum):
     END_IF = auto()
 
 
-class Found(NamedTuple):
+class Stop(NamedTuple):
     """Something is to be written at this place. `statement`: before which one; of an IF or a loop, its head."""
 
     how: How
@@ -97,19 +97,19 @@ def looks(text: str, called: Collection[str], words: Collection[str] = LOOKS) ->
     return any(each.word in words or each.name in called for each in lexemes(text))
 
 
-def statements_of_sql(body: str) -> Iterator[Found]:
+def statements_of_sql(body: str) -> Iterator[Stop]:
     start, depth = -1, 0
     for token in lexemes(body):
         depth += _DEPTH.get(token.word, 0)
         start = token.start if start < 0 else start
         if token.word == ";" and not depth:
-            yield Found(How.STATEMENT, start, body[start : token.end])
+            yield Stop(How.STATEMENT, start, body[start : token.end])
             start = -1
     if start >= 0:
-        yield Found(How.STATEMENT, start, body[start:])
+        yield Stop(How.STATEMENT, start, body[start:])
 
 
-def statements_of_plpgsql(body: str, called: Collection[str]) -> Iterator[Found]:
+def statements_of_plpgsql(body: str, called: Collection[str]) -> Iterator[Stop]:
     """Those that look at rows, in their order. Raises Unreadable."""
     yield from _Reader(body, lambda text: looks(text, called)).block()
 
@@ -125,12 +125,12 @@ class _Reader:
         self._ifs: list[int] = []
         self._loops: list[str] = []
 
-    def block(self) -> Iterator[Found]:
+    def block(self) -> Iterator[Stop]:
         yield from self._declarations()
         while (token := self._next()).word or token.start < len(self._body):
             yield from self._statement(token)
 
-    def _statement(self, token: Lexeme) -> Iterator[Found]:
+    def _statement(self, token: Lexeme) -> Iterator[Stop]:
         match token.word:
             case "BEGIN" | "ELSE" | "EXCEPTION":
                 return
@@ -148,9 +148,9 @@ class _Reader:
             case _:
                 end = token.end if token.word == ";" else self._skip_to(";")
                 if self._looks(statement := self._body[token.start : end]):
-                    yield Found(How.STATEMENT, token.start, statement)
+                    yield Stop(How.STATEMENT, token.start, statement)
 
-    def _head(self, token: Lexeme) -> Iterator[Found]:
+    def _head(self, token: Lexeme) -> Iterator[Stop]:
         head = self._body[token.start : self._skip_to("THEN", "LOOP")]
         looks, how = self._looks(head), How.STATEMENT
         if token.word == "IF":
@@ -161,20 +161,20 @@ class _Reader:
         elif token.word == "WHEN" and looks:
             raise Unreadable("a WHEN that looks at rows")
         if looks or (token.word == "FOR" and _CURSOR.search(head)):
-            yield Found(how, token.start, head)
+            yield Stop(how, token.start, head)
         if token.word in ("WHILE", "FOR", "FOREACH"):
             self._loops.append(head if token.word == "WHILE" and looks else "")
 
-    def _end(self, token: Lexeme) -> Iterator[Found]:
+    def _end(self, token: Lexeme) -> Iterator[Stop]:
         kind = self._lexemes[self._at].word
         if kind == "LOOP" and (again := self._loops.pop()):
-            yield Found(How.STATEMENT, token.start, again)
+            yield Stop(How.STATEMENT, token.start, again)
         if kind == "IF":
             for _ in range(self._ifs.pop()):
-                yield Found(How.END_IF, token.start, "")
+                yield Stop(How.END_IF, token.start, "")
         self._skip_to(";")
 
-    def _declarations(self) -> Iterator[Found]:
+    def _declarations(self) -> Iterator[Stop]:
         """Up to the BEGIN of the block. A cursor looks only once it is opened."""
         start, cursor = -1, False
         while (token := self._next()).word != "BEGIN":
@@ -183,7 +183,7 @@ class _Reader:
             start = token.start if start < 0 else start
             cursor |= token.word == "CURSOR"
             if token.word == ";" and not cursor and self._looks(declaration := self._body[start : token.end]):
-                yield Found(How.DECLARATION, start, declaration)
+                yield Stop(How.DECLARATION, start, declaration)
             if token.word in (";", "DECLARE"):  # before the first DECLARE there may be a label, or an option
                 start, cursor = -1, False
 
