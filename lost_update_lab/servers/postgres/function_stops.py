@@ -19,8 +19,8 @@ from typing import NamedTuple
 
 from lost_update_lab.servers.compound import READS_ELSEWHERE, looks_elsewhere
 from lost_update_lab.servers.postgres.plpgsql import (
-    Stop,
     How,
+    Stop,
     Unreadable,
     lexemes,
     looks,
