@@ -77,6 +77,8 @@ _WRITTEN = [
         (_OF_SQL, ""),
     )
 ]
+#: it names no table, and executes the triggers of any
+_DEFERRED = re.compile(r"\s*(?:SET\s+CONSTRAINTS|COMMIT|END)\b", re.IGNORECASE)
 _PERFORM = re.compile(r"^\s*PERFORM\b", re.IGNORECASE)
 _LIMITS = re.compile(r"\b(?:lock|statement|transaction)_timeout\b", re.IGNORECASE)
 
@@ -173,7 +175,6 @@ class FunctionStops:
 
     def __init__(self, ask: Callable[[str], list[tuple[str, ...]]], run: Callable[[str], None]) -> None:
         self._ask, self._run = ask, run
-        self._before: list[str] = []
         self._functions: list[Function] = []
         self._links: dict[str, set[str]] = {}
         self._named: frozenset[str] = frozenset()
@@ -182,10 +183,11 @@ class FunctionStops:
         self.places = [StopPlace()]
         #: the signatures of functions into which no stop can be written
         self.without: set[str] = set()
-
-        self._run("SET check_function_bodies = off")
-        for row in self._ask(f"{FUNCTIONS} AND prosrc LIKE '%explorer.stop(%'"):
-            self._run(Function.of(row).definition)  # left by a search that was killed
+        self._before = [  # left by a search that was killed
+            Function.of(row).definition
+            for row in self._ask(f"{FUNCTIONS} AND prosrc LIKE '%explorer.stop(%'")
+        ]
+        self.drop()
 
     def make(self) -> None:
         self._functions = [Function.of(row) for row in self._ask(FUNCTIONS)]
@@ -219,6 +221,8 @@ class FunctionStops:
         """The functions that this command may call, also through triggers, views and other functions."""
         if text not in self._reached:
             names, new = set[str](), self._named_in(text.partition(" ← ")[0])
+            if _DEFERRED.match(text):
+                new |= {each.name for each in self._functions if each.by_trigger}
             while new := new - names:
                 names |= new
                 bodies = [each.body for each in self._functions if each.name in new]

@@ -111,7 +111,7 @@ class Looks:
 
     def begins(self, connection: Any, text: str, compound: Compound) -> None:
         """This command is about to be sent. No trigger hears of a SELECT."""
-        reached = self._functions.reached(text) if compound.watched else []
+        reached = self._functions.reached(text) if self.made else []
         elsewhere = compound.watched and looks_elsewhere(text)
         if not self.unmet and (elsewhere or any(each.looks_elsewhere() for each in reached)):
             self.unmet = text
@@ -168,7 +168,8 @@ class Looks:
 
     def limited(self, text: str) -> Broken | None:
         """Does a function behind this command set a time limit of its own?"""
-        found = next((each.signature for each in self._functions.reached(text) if each.limits()), "")
+        reached = self._functions.reached(text) if self.made else []
+        found = next((each.signature for each in reached if each.limits()), "")
         return Broken(f"{LIMITS} ({found})", LIMITS_OUTSIDE) if found else None
 
     def goes_on(self, connection: Any) -> None:

@@ -299,6 +299,13 @@ def test_a_deadlock_that_a_function_would_catch(trial: Trial, which: str, word: 
     assert ("goes on after an error" in result.cause) is (word == INCONCLUSIVE)
 
 
+@pytest.mark.deep
+def test_a_deadlock_that_a_deferred_trigger_would_catch(trial: Trial) -> None:
+    posts = POSTS.replace("RETURN NULL;", "RETURN NULL; EXCEPTION WHEN deadlock_detected THEN RETURN NULL;")
+    result = trial(opposite(enter), setup=opened(posts), control=False)
+    assert (result.verdict, "goes on after an error" in result.cause) == (INCONCLUSIVE, True), str(result)
+
+
 def test_a_time_limit_of_a_function_is_not_judged(trial: Trial) -> None:
     schema = transfers("PERFORM set_config('lock_timeout', '5ms', true)", TAKE, GIVE)
     with pytest.raises(Mistake, match="a function sets a time limit of its own"):
