@@ -173,7 +173,7 @@ def _only_table(statement: str) -> str:
 class FunctionStops:
     """`ask`: executes a query. `run`: executes commands; raises RuntimeError."""
 
-    def __init__(self, ask: Callable[[str], list[tuple[str, ...]]], run: Callable[[str], None]) -> None:
+    def __init__(self, ask: Callable[[str], list[tuple[str, ...]]], run: Callable[[str], object]) -> None:
         self._ask, self._run = ask, run
         self._functions: list[Function] = []
         self._links: dict[str, set[str]] = {}

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 from psycopg.pq import ExecStatus
+from psycopg.pq.abc import PGresult
 
 from lost_update_lab.model.errors import LIMITS_OUTSIDE, LOOKS_BY_ITSELF, STATEMENTS_APART, Broken
 from lost_update_lab.servers.compound import Compound, looks_elsewhere
@@ -188,13 +189,14 @@ class Looks:
             self._run(f"SELECT pg_advisory_unlock({_LOCK}, {connection.info.backend_pid})")
 
     def _rows(self, text: str) -> list[tuple[str, ...]]:
-        found = self.admin.pgconn.exec_(text.encode())
+        found = self._run(text)
         columns = range(found.nfields)
         return [
             tuple((found.get_value(row, c) or b"").decode() for c in columns) for row in range(found.ntuples)
         ]
 
-    def _run(self, text: str) -> None:
-        done = self.admin.pgconn.exec_(text.encode())
+    def _run(self, text: str) -> PGresult:
+        done: PGresult = self.admin.pgconn.exec_(text.encode())
         if done.status not in (ExecStatus.COMMAND_OK, ExecStatus.TUPLES_OK):
             raise RuntimeError(f"between a look and a lock: {done.error_message.decode(errors='replace')}")
+        return done
