@@ -173,6 +173,7 @@ def _sent(
     known.explorer_isolation, name = server.isolation(connection), _name_of(run, task, connection)
     known.explorer_who = task.worker.index, *name
     op = describe(kind, given, idle, server.timed)
+    op.reads = op.reads and (op.local or not server.unseen.calls(op.text))
     levels.begins_at(connection, server.level, op.text)
     waits = not idle and getattr(known, "explorer_deferred", False)
     known.explorer_deferred = server.defers(op) or waits

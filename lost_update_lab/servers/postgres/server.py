@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import psycopg
@@ -94,11 +95,9 @@ class PostgresServer(Plain):
         self.answers, self.way = PostgresAnswers(), PostgresWay()
         self.draws, self.overlaps = Draws(), Overlaps()
         self.kept = KeptSessions()
-        self._hidden = HiddenOnPostgres(self.ask, " ".join(counted) or contents_sql)
+        self.unseen = HiddenOnPostgres(self.ask, " ".join(counted) or contents_sql)
         #: commands that read and write
-        self.compound = Compound(
-            lambda: ((name or b"").decode() for (name,) in self.ask(b"called")), looks=may_make is not None
-        )
+        self.compound = Compound(partial(self.unseen.names_of, b"called"), looks=may_make is not None)
 
     def _prepare(self, questions: Mapping[bytes, str]) -> None:
         for name, query in questions.items():
@@ -170,11 +169,11 @@ class PostgresServer(Plain):
 
     def clock_inside(self, text: str, timed: bool) -> str:
         """A function, a view or a column in this command that goes by the server's own clock. "": none."""
-        return self._hidden.clock_in(text, timed)
+        return self.unseen.clock_in(text, timed)
 
     def defers(self, op: Op) -> bool:
         """May a trigger of what this command writes look only when the transaction commits?"""
-        return (op.local or not op.reads) and self._hidden.defers(op.text)
+        return (op.local or not op.reads) and self.unseen.defers(op.text)
 
     # -- its clock ----------------------------------------------------------------------------------------------
 
@@ -230,7 +229,7 @@ class PostgresServer(Plain):
 
     def writes_unseen(self, text: str) -> bool:
         """Might this command, which writes, change what the contents do not show?"""
-        return bool(_TABLES.match(text)) or self._hidden.named_in(text)
+        return bool(_TABLES.match(text)) or self.unseen.named_in(text)
 
     def memoised(self) -> MemoisedPostgres:
         """The memoised server, as this server is now: no session is inside a transaction."""

@@ -75,6 +75,20 @@ UNION SELECT relname FROM pg_class JOIN found USING (oid)
 UNION SELECT oprname FROM pg_operator JOIN calling_p ON oprcode = calling_p.oid
 UNION SELECT a.proname FROM pg_aggregate JOIN pg_proc a ON a.oid = aggfnoid JOIN calling_p ON aggtransfn = calling_p.oid
 """  # noqa: S608  (a part of our own)
+#: views and operators by which a SELECT calls a function that is VOLATILE
+CALLING = """
+WITH RECURSIVE calls AS (
+    SELECT p.oid FROM pg_proc p JOIN pg_language l ON l.oid = prolang
+    WHERE lanname NOT IN ('internal', 'c') AND provolatile = 'v' AND p.oid >= 16384
+), views (oid) AS (
+    SELECT ev_class FROM pg_depend d JOIN pg_rewrite r ON r.oid = objid JOIN calls ON calls.oid = refobjid
+    WHERE d.classid = 'pg_rewrite'::regclass AND refclassid = 'pg_proc'::regclass
+    UNION SELECT ev_class FROM pg_depend d JOIN pg_rewrite r ON r.oid = objid JOIN views ON views.oid = refobjid
+    WHERE d.classid = 'pg_rewrite'::regclass AND refclassid = 'pg_class'::regclass
+)
+SELECT relname FROM pg_class JOIN views USING (oid)
+UNION SELECT oprname FROM pg_operator JOIN calls ON oprcode = calls.oid
+"""
 #: tables with a trigger that is executed by COMMIT
 DEFERRED = (
     "SELECT relname FROM pg_trigger JOIN pg_class c ON c.oid = tgrelid "
@@ -99,6 +113,7 @@ QUESTIONS = {
     b"sources": SOURCES,
     b"defaults": DEFAULTS,
     b"called": CALLED_IN_POSTGRES,
+    b"calling": CALLING,
     b"deferred": DEFERRED,
     b"deferrable": DEFERRABLE,
     b"above": ABOVE,
@@ -114,6 +129,7 @@ class HiddenOnPostgres:
         self.ask, self.shown = ask, words_of(shown)
         self._names: set[str] | None = None
         self._written: dict[str, bool] = {}
+        self._calls: dict[str, bool] = {}
         self._clocks: dict[tuple[str, bool], str] = {}
 
     def named_in(self, text: str) -> bool:
@@ -153,12 +169,28 @@ class HiddenOnPostgres:
             return bool(self._deferrable)
         return bool(self._deferred) and not self._deferred.isdisjoint(words_of(statement))
 
-    def _tables(self, question: bytes) -> set[str]:
+    def calls(self, text: str) -> bool:
+        """Does this SELECT call a function that may write, or look several times, through a view or an operator?"""
+        statement = text.partition(" ← ")[0]
+        if statement not in self._calls:
+            named = not self._calling.isdisjoint(words_of(statement))
+            self._calls[statement] = named or any(name in statement for name in self._signs)
+        return self._calls[statement]
+
+    @cached_property
+    def _calling(self) -> set[str]:
+        return self.names_of(b"calling")
+
+    @cached_property
+    def _signs(self) -> list[str]:
+        return [name for name in self._calling if not name[:1].isalnum()]
+
+    def names_of(self, question: bytes) -> set[str]:
         return {(name or b"").decode().lower() for (name,) in self.ask(question)}
 
     @cached_property
     def _deferrable(self) -> set[str]:
-        return self._tables(b"deferrable")
+        return self.names_of(b"deferrable")
 
     @cached_property
     def _functions(self) -> list[tuple[str, str]]:
@@ -166,7 +198,7 @@ class HiddenOnPostgres:
 
     @cached_property
     def _deferred(self) -> set[str]:
-        tables = self._tables(b"deferred")
+        tables = self.names_of(b"deferred")
         if any(_DEFERS.search(text) for _, text in self._functions):
             tables |= self._deferrable
         above = [(name, below.lower()) for name, below in self._texts(b"above")] if tables else []

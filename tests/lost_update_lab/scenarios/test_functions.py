@@ -266,6 +266,30 @@ def test_two_looks_of_one_function_see_two_states(trial: Trial, how: str) -> Non
     assert result.verdict == (INCONCLUSIVE if how == "a later WHEN" else VIOLATED), str(result)
 
 
+def test_a_view_that_calls_a_function(trial: Trial) -> None:
+    """A SELECT of it was one step: it only reads."""
+
+    def reads(sql: Any) -> int:
+        [(total,)] = sql.execute("SELECT total FROM reported").fetchall()
+        return int(total)
+
+    schema = report(TWO_LOOKS["statements"]) + "CREATE OR REPLACE VIEW reported AS SELECT report() AS total;"
+    law = (lambda ann, bob: ann == 200, "the report is wrong")
+    workers = [worker("Ann", reads), worker("Bob", moves)]
+    result = trial(workers, setup=opened(schema), invariant=law, control=False)
+    assert result.verdict == VIOLATED, str(result)
+
+
+def test_an_operator_that_calls_a_function(trial: Trial) -> None:
+    def moves_by_an_operator(source: str, target: str, sql: Any) -> None:
+        sql.execute("SELECT %s::text ### %s::text", [source, target])
+
+    operator = "CREATE OPERATOR ### (FUNCTION = transfer, LEFTARG = text, RIGHTARG = text);"
+    schema = f"DROP OPERATOR IF EXISTS ### (text, text); {transfers(TAKE, GIVE)} {operator}"
+    result = trial(opposite(moves_by_an_operator), setup=opened(schema))
+    assert result.verdict == STALLED, str(result)
+
+
 @pytest.mark.parametrize("how", TWO_LOOKS)
 def test_what_was_written_into_a_function_is_taken_out_again(url: str, how: str) -> None:
     run(url, TABLES + report(TWO_LOOKS[how]))
