@@ -62,15 +62,15 @@ _STOP = "explorer.stop({}, '{}')"
 _FORMS = {
     How.STATEMENT: f"IF {_STOP} THEN END IF; ",
     How.DECLARATION: f"explorer_stop_{{}} bool := {_STOP}; ",
-    How.ELSIF: f"ELSE IF {_STOP} THEN END IF; IF/*was ELSIF*/",
-    How.END_IF: "END IF;/*was ELSIF*/ ",
+    How.ELSIF: f"ELSE IF {_STOP} THEN END IF; IF/*was {{}}*/",
+    How.END_IF: "END IF;/*of ELSIF*/ ",
 }
 _OF_SQL = f"SELECT {_STOP}; "
-#: the same, as found in a function; and what stood there
+#: the same, as found in a function; and what stood there: of ELSIF, the last word of the form
 _WRITTEN = [
-    (re.compile(re.escape(form).replace(r"\{\}", r"\w*")), was)
+    (re.compile(re.escape(form).replace(r"\{\}", r"(\w*)")), was)
     for form, was in (
-        (_FORMS[How.ELSIF], "ELSIF"),
+        (_FORMS[How.ELSIF], r"\3"),
         (_FORMS[How.END_IF], ""),
         (_FORMS[How.DECLARATION], ""),
         (_FORMS[How.STATEMENT], ""),
@@ -134,9 +134,14 @@ class Function(NamedTuple):
         for how, start, statement in self.statements(called):
             number, form = len(places), _FORMS[how] if self.language == "plpgsql" else _OF_SQL
             table = "" if looks(statement, called, ()) else _only_table(statement)
-            given = {How.DECLARATION: (number, number, ""), How.END_IF: ()}.get(how, (number, table))
+            word = statement[: len(_first_word(statement))] if how is How.ELSIF else ""
+            given = {
+                How.DECLARATION: (number, number, ""),
+                How.ELSIF: (number, "", word),
+                How.END_IF: (),
+            }.get(how, (number, table))
             parts += [self.body[done:start], form.format(*given)]
-            done = start + (len(_first_word(statement)) if how is How.ELSIF else 0)
+            done = start + len(word)
             if how is not How.END_IF:
                 places.append(StopPlace(f"{self.signature}: {shortened(statement, 80)}", first))
                 first = False
