@@ -13,7 +13,7 @@ from tests.contract.cases_exclusion import dies_in_acquire
 from tests.contract.fight import Fight
 from tests.contract.party import Party, within
 from tests.contract.promises import Broken, demand
-from tests.contract.site import FEW, UNHURRIED, awaited
+from tests.contract.site import FEW, MANY, UNHURRIED, awaited
 from tests.contract.workers import Worker
 
 
@@ -56,7 +56,7 @@ def waiter_crash(arena: Arena, lock: Any) -> None:
 @case("waiter-cancelled")
 def waiter_cancelled(arena: Arena, lock: Any) -> None:
     """A waiter is interrupted (SIGINT, which raises KeyboardInterrupt in its acquire). The same must hold."""
-    with arena.fight(lock, lease=2.0) as fight:
+    with arena.fight(lock, lease=2.0, **MANY) as fight:
         holder, waiter = _held_and_awaited(fight)
         waiter.signal(signal.SIGINT)
         try:

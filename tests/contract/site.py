@@ -21,6 +21,8 @@ UNHURRIED = 30.0
 
 #: for cases in which a client waits: a pool so small that a lock that leaks always uses up its last connection
 FEW = {"pool_size": 2}
+#: and one that does not run empty before the client is interrupted, however slow the machine
+MANY = {"pool_size": 1000}
 
 
 @dataclass(frozen=True)
