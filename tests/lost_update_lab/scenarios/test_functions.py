@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import psycopg
@@ -153,8 +153,14 @@ def run(url: str, query: str) -> list[tuple[Any, ...]]:
 
 
 @pytest.fixture
-def url(scenario_urls: tuple[str, str]) -> str:
-    return scenario_urls[0]
+def url(scenario_urls: tuple[str, str]) -> Iterator[str]:
+    """The database, for what explore() did not make, and will not drop."""
+    yield scenario_urls[0]
+    run(
+        scenario_urls[0],
+        """DROP TABLE IF EXISTS account, entry, held CASCADE;
+        DROP FUNCTION IF EXISTS report(), transfer(text, text), bal(text), "Bal of"(text)""",
+    )
 
 
 DEFINITION = "SELECT pg_get_functiondef('transfer'::regproc)"
@@ -306,19 +312,14 @@ def test_what_was_written_into_a_function_is_taken_out_again(url: str, how: str)
     assert (without_stops(after), after.count("\n")) == (before.definition, before.definition.count("\n"))
 
 
-CAUGHT = """
-    {first} BEGIN {then} EXCEPTION WHEN {which} THEN NULL; END;
-"""
-
-
 @pytest.mark.parametrize(
     ("which", "word"),
     [("OTHERS", INCONCLUSIVE), ("deadlock_detected", INCONCLUSIVE), ("unique_violation", STALLED)],
 )
 def test_a_deadlock_that_a_function_would_catch(trial: Trial, which: str, word: str) -> None:
     """The explorer ends a deadlock by a cancellation, which no clause catches: what follows was never explored."""
-    body = CAUGHT.format(first=f"{TAKE};", then=f"{GIVE};", which=which)
-    result = trial(opposite(transfer), setup=opened(transfers(body.strip().removesuffix(";"))), control=False)
+    caught = f"BEGIN {GIVE}; EXCEPTION WHEN {which} THEN NULL; END"
+    result = trial(opposite(transfer), setup=opened(transfers(TAKE, caught)), control=False)
     assert result.verdict == word, str(result)
     assert ("goes on after an error" in result.cause) is (word == INCONCLUSIVE)
 
