@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -32,6 +33,10 @@ class Fault(StrEnum):
     CLOCK_JUMP = "clock-jump"
 
 
+#: of these kinds together, no more than so many in one schedule
+Most = tuple[tuple[frozenset[Fault], int], ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Bounds:
     """`slack`: how late a thread may act without a fault. `jump`: how far a clock jumps. `patience`: how long waiters
@@ -50,8 +55,7 @@ class Bounds:
     aside: int = 0
     tries: int = 60
     kinds: frozenset[Fault] = frozenset(Fault)
-    #: of these kinds together, no more than so many
-    most: tuple[tuple[frozenset[Fault], int], ...] = ()
+    most: Most = ()
     reduction: Reduction = Reduction.FULL
     budget: float | None = None
     recorded: bool = True
@@ -62,6 +66,13 @@ class Bounds:
     twice: bool = False
     #: what follows once a server aborts a transaction to end a deadlock; False: the schedule is left there
     deadlocks: bool = True
+
+    def allow(self, spent: Sequence[Fault], fault: Fault, count: int = 1) -> bool:
+        """May so many more of this fault come in a schedule, besides those that are `spent` or begun?"""
+        if len(spent) + count > self.faults:
+            return False
+        of = [(kinds, most) for kinds, most in self.most if fault in kinds]
+        return all(sum(each in kinds for each in spent) + count <= most for kinds, most in of)
 
     def stands_for(self, index: int) -> int | None:
         """The worker whose task this one does again. None: it has a task of its own."""

@@ -28,8 +28,6 @@ BETWEEN = (
     "right is also what the workers come to as {}: where that time passed between them. If that is wrong, give an "
     "invariant that says what must hold"
 )
-
-
 ABORTED = (
     "in some orders the database aborts {} (deadlock), and nobody tries again. The invariant allows that; a search "
     "without one calls it stalled"

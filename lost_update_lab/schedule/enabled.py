@@ -37,7 +37,7 @@ def transitions(world: World) -> list[Transition]:
             found += [Transition(Kind.TICK)] if virtual_clock.ends_something(world) else []
         elif Fault.PAUSE in world.bounds.kinds and (lag := workers_to_pause(world, until)):
             world.applicable.add(Fault.PAUSE)
-            if faults.allowed(world, Fault.PAUSE, len(lag)):
+            if world.bounds.allow(faults.begun(world), Fault.PAUSE, len(lag)):
                 found.append(Transition(Kind.PAUSE, "+".join(lag)))
     found += [Transition(Kind.RESUME, w.name) for w in world.workers if may_resume(world, w, not found)]
     found = found or [Transition(Kind.STEP, task.name) for task in later]

@@ -26,26 +26,23 @@ def transitions(world: World, steppers: Sequence[Task]) -> list[Transition]:
     world.applicable.update(fault_of(transition) for transition, _ in possible)
     lagging = [server.name for server in world.servers.values() if server.lags]
     offered = [Transition(Kind.FAILOVER, name) for name in lagging if name in world.touched or not world.full]
-    bounds = world.bounds
-    offered += [
-        o
-        for o, seen in possible
-        if fault_of(o) in bounds.kinds and allowed(world, fault_of(o)) and (seen or not world.full)
-    ]
+    bounds, spent = world.bounds, begun(world)
+    if len(spent) < bounds.faults:
+        offered += [
+            o
+            for o, seen in possible
+            if fault_of(o) in bounds.kinds and (seen or not world.full) and bounds.allow(spent, fault_of(o))
+        ]
     for task in world.tasks:
         task.fresh = False
     world.touched.clear()
     return offered
 
 
-def allowed(world: World, fault: Fault, count: int = 1) -> bool:
-    """Do the bounds allow so many more, besides what is spent or begun? A replica that lags may still take over."""
+def begun(world: World) -> list[Fault]:
+    """The faults that are spent or begun: a replica that lags may still take over."""
     lags = sum(s.lags and s.name not in world.charged for s in world.servers.values())
-    spent = [*world.spent, *[Fault.FAILOVER] * lags]
-    if len(spent) + count > world.bounds.faults:
-        return False
-    of = ((sum(each in kinds for each in spent), most) for kinds, most in world.bounds.most if fault in kinds)
-    return all(already + count <= most for already, most in of)
+    return [*world.spent, *[Fault.FAILOVER] * lags]
 
 
 def charge(world: World, name: str) -> None:

@@ -18,9 +18,10 @@ its target, calls no function and fires no trigger is one step: it locks the row
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from functools import cached_property
 
+from lost_update_lab.model.errors import Broken
 from lost_update_lab.servers.draws import INSERT
 
 #: beside its target it names another table, or the same once more
@@ -108,16 +109,7 @@ class Compound:
         return self.watched and text in self and self._known[_statement_of(text)]
 
     def _calls(self, statement: str) -> bool:
-        return bool(_WRITES.match(statement)) and self.calls(statement)
-
-    def calls(self, statement: str) -> bool:
-        """Does it name a function, or what calls one? An operator is a name of signs."""
-        named = not self._called.isdisjoint(words_of(statement))
-        return named or any(name in statement for name in self._signs)
-
-    @cached_property
-    def _signs(self) -> list[str]:
-        return [name for name in self._called if not name[:1].isalnum()]
+        return bool(_WRITES.match(statement)) and names_one(statement, self._called)
 
     @cached_property
     def _called(self) -> set[str]:
@@ -143,6 +135,27 @@ def _statement_of(text: str) -> str:
 def words_of(statement: str) -> set[str]:
     """Its words, and its names in double quotes, in lower case."""
     return {word.lower() for word in (*_WORD.findall(statement), *_QUOTED.findall(statement))}
+
+
+def names_one(statement: str, names: Collection[str]) -> bool:
+    """Does it name one of these, in lower case? An operator's name consists of signs."""
+    return not words_of(statement).isdisjoint(names) or any(
+        not name[:1].isalnum() and name in statement for name in names
+    )
+
+
+class Unexplored:
+    """Why a search proves nothing that has found no loss: others could not come where they would have to."""
+
+    def __init__(self) -> None:
+        #: a command looks, and locks later; a function locks by several statements. None: that was not seen
+        self.looks: Broken | None = None
+        self.function: Broken | None = None
+
+    def reason(self, commits: int) -> Broken | None:
+        """As in Server.unexplored. One transaction that comes between a look and a lock does the same as one behind
+        both of them, or one in whose middle the command waits."""
+        return self.function or (self.looks if commits > 1 else None)
 
 
 def _picks(statement: str) -> bool:

@@ -11,7 +11,7 @@ from functools import cached_property
 from types import FunctionType
 from typing import Any
 
-from lost_update_lab.model.bounds import Fault
+from lost_update_lab.model.bounds import Fault, Most
 
 MOST_WORKERS = 8
 #: parameters that are passed in when the caller does not bind them, as to a lock: a connection of this worker's own
@@ -160,10 +160,6 @@ class Invariant:
         except ValueError:
             return 0
         return sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)
-
-
-#: of these kinds together, no more than so many in one schedule
-Most = tuple[tuple[frozenset[Fault], int], ...]
 
 
 @dataclass(frozen=True, kw_only=True)

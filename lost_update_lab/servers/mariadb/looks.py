@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from lost_update_lab.model.errors import LOOKS_BY_ITSELF, STATEMENTS_APART, Broken
-from lost_update_lab.servers.compound import looks_elsewhere
+from lost_update_lab.servers.compound import Unexplored, looks_elsewhere
 from lost_update_lab.servers.mariadb.unseen import SOURCES
 from lost_update_lab.telling.narrative import shortened
 
@@ -63,10 +63,7 @@ class MariadbLooks:
         self.made = False
         self._held: set[int] = set()
         self._sources: dict[str, list[str]] | None = None
-        #: a command between whose look and whose lock others would have to come. "": none was seen
-        self.unmet = ""
-        #: one that locks rows by several statements of a routine
-        self._locks_twice = ""
+        self.unexplored = Unexplored()
         self._drop()
 
     def make(self, wanted: bool) -> None:
@@ -110,13 +107,13 @@ class MariadbLooks:
         reads is locked: under REPEATABLE READ."""
         if not self.watched:
             return
-        if not self._locks_twice and sum(map(_locks, self.routines_in(text))) > 1:
-            self._locks_twice = text
-        if not self.unmet:
-            unmet = self._looks_first(text, locks_what_it_sees) or any(
-                map(_locks_later, self.routines_in(text))
-            )
-            self.unmet = text if unmet else ""
+        unexplored, routines = self.unexplored, self.routines_in(text)
+        if not unexplored.function and sum(map(_locks, routines)) > 1:
+            unexplored.function = Broken(f"{LOCKS_TWICE} ({shortened(text, 80)})", STATEMENTS_APART)
+        if not unexplored.looks and (
+            self._looks_first(text, locks_what_it_sees) or any(map(_locks_later, routines))
+        ):
+            unexplored.looks = Broken(f"{UNMET} ({shortened(text, 80)})", LOOKS_BY_ITSELF)
 
     def _looks_first(self, text: str, locks_what_it_sees: bool) -> bool:
         if looks_elsewhere(text):
@@ -140,15 +137,6 @@ class MariadbLooks:
             words = set[str]().union(*map(_words, newer))
             sources += newer
         return sources
-
-    def unexplored(self, commits: int) -> Broken | None:
-        """As in Server. One transaction that comes between a look and a lock does the same as one behind both of them,
-        or one in whose middle the command waits."""
-        if self._locks_twice:
-            return Broken(f"{LOCKS_TWICE} ({shortened(self._locks_twice, 80)})", STATEMENTS_APART)
-        if self.unmet and commits > 1:
-            return Broken(f"{UNMET} ({shortened(self.unmet, 80)})", LOOKS_BY_ITSELF)
-        return None
 
 
 def _locks(source: str) -> int:

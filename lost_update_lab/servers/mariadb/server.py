@@ -318,7 +318,7 @@ class MariaDBServer(KeptOfSchedule, Plain):
         session.keeps = number in owners[0]
 
     def unexplored(self, commits: int) -> Broken | None:
-        return self.looks.unexplored(commits)
+        return self.looks.unexplored.reason(commits)
 
     def end_sessions(self, sessions: Sequence[Any], cut: bool = False) -> None:
         """Do to each session what its end would do: roll back, drop its locks."""

@@ -14,7 +14,7 @@ nothing: it needs none.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from lost_update_lab.servers.compound import READS_ELSEWHERE, looks_elsewhere
@@ -24,9 +24,11 @@ from lost_update_lab.servers.postgres.plpgsql import (
     Unreadable,
     lexemes,
     looks,
+    named_in,
     statements_of_plpgsql,
     statements_of_sql,
 )
+from lost_update_lab.servers.postgres.unseen import ABOVE
 from lost_update_lab.telling.narrative import shortened
 
 #: not those of extensions
@@ -38,19 +40,13 @@ WHERE prokind IN ('f', 'p') AND prorettype <> 'event_trigger'::regtype
 AND nspname !~ '^(pg_|explorer|information_schema)'
 AND NOT EXISTS (SELECT FROM pg_depend WHERE objid = p.oid AND classid = 'pg_proc'::regclass AND deptype = 'e')
 """
-#: what calls a function where no text shows it, with the name of the function or of what calls it in turn; and whether
-#: only a write calls it
-LINKS = """
-SELECT t.relname, proname, true FROM pg_trigger JOIN pg_class t ON t.oid = tgrelid JOIN pg_proc p ON p.oid = tgfoid
-WHERE NOT tgisinternal AND tgname <> 'explorer_looks'
-UNION SELECT v.relname, coalesce(p.relname, proname), false FROM pg_depend d JOIN pg_rewrite r ON r.oid = objid
-JOIN pg_class v ON v.oid = ev_class LEFT JOIN pg_class p ON refclassid = 'pg_class'::regclass AND p.oid = refobjid
-LEFT JOIN pg_proc f ON refclassid = 'pg_proc'::regclass AND f.oid = refobjid
-WHERE d.classid = 'pg_rewrite'::regclass AND v.oid >= 16384 AND p.oid IS DISTINCT FROM v.oid
-UNION SELECT p.relname, c.relname, true FROM pg_constraint JOIN pg_class p ON p.oid = confrelid
-JOIN pg_class c ON c.oid = conrelid WHERE contype = 'f'
-UNION SELECT oprname, proname, false FROM pg_operator o JOIN pg_proc f ON f.oid = oprcode WHERE o.oid >= 16384
-UNION SELECT a.proname, f.proname, false FROM pg_aggregate g JOIN pg_proc a ON a.oid = aggfnoid
+#: views, operators and aggregates, each with the function that it calls
+CALLERS = """
+SELECT v.relname, proname FROM pg_depend d JOIN pg_rewrite r ON r.oid = objid JOIN pg_class v ON v.oid = ev_class
+JOIN pg_proc f ON f.oid = refobjid WHERE d.classid = 'pg_rewrite'::regclass AND refclassid = 'pg_proc'::regclass
+AND v.oid >= 16384
+UNION SELECT oprname, proname FROM pg_operator o JOIN pg_proc f ON f.oid = oprcode WHERE o.oid >= 16384
+UNION SELECT a.proname, f.proname FROM pg_aggregate g JOIN pg_proc a ON a.oid = aggfnoid
 JOIN pg_proc f ON f.oid = aggtransfn WHERE a.oid >= 16384
 """
 _PLAIN = re.compile(
@@ -133,7 +129,7 @@ class Function(NamedTuple):
         first = not self.by_trigger
         for how, start, statement in self.statements(called):
             number, form = len(places), _FORMS[how] if self.language == "plpgsql" else _OF_SQL
-            table = "" if looks(statement, called, ()) else _only_table(statement)
+            table = "" if named_in(statement, called) else _only_table(statement)
             word = statement[: len(_first_word(statement))] if how is How.ELSIF else ""
             given = {
                 How.DECLARATION: (number, number, ""),
@@ -165,6 +161,23 @@ class Function(NamedTuple):
         return any(looks_elsewhere(_PERFORM.sub("SELECT", each)) for each in found)
 
 
+class Reached(NamedTuple):
+    """The functions behind a command. `limiting`: one of them sets a time limit of its own. `elsewhere`: one of their
+    SELECT … FOR UPDATE looks at other rows, too. `without`: into which of them no stop can be written."""
+
+    functions: tuple[Function, ...] = ()
+    limiting: str = ""
+    elsewhere: bool = False
+    without: str = ""
+
+    @classmethod
+    def of(cls, functions: Sequence[Function], without: Collection[str]) -> Reached:
+        limiting = next((each.signature for each in functions if each.limits()), "")
+        elsewhere = any(each.looks_elsewhere() for each in functions)
+        stopless = ", ".join(sorted(each.signature for each in functions if each.signature in without))
+        return cls(tuple(functions), limiting, elsewhere, stopless)
+
+
 def _first_word(statement: str) -> str:
     return next(lexemes(statement)).word
 
@@ -183,7 +196,7 @@ class FunctionStops:
         self._functions: list[Function] = []
         self._links: dict[str, set[str]] = {}
         self._named: frozenset[str] = frozenset()
-        self._reached: dict[str, list[Function]] = {}
+        self._reached: dict[str, Reached] = {}
         #: where each stop is, by its number: 0 is a trigger's
         self.places = [StopPlace()]
         #: the signatures of functions into which no stop can be written
@@ -198,16 +211,16 @@ class FunctionStops:
         self._functions = [Function.of(row) for row in self._ask(FUNCTIONS)]
         self._reached.clear()
         called = {each.name for each in self._functions}
-        for name, other, by_a_write in self._ask(LINKS):
+        callers = self._ask(CALLERS)
+        called |= {name.upper() for name, _ in callers}
+        for name, other in (*callers, *self._ask(ABOVE)):
             self._links.setdefault(name.upper(), set()).add(other.upper())
-            called |= {name.upper()} if by_a_write == "f" else set()
         self._named = frozenset(called.union(self._links))
         for each in (each for each in self._functions if each.stops):
             try:
                 if (with_stops := each.with_stops(called, self.places)) != each.definition:
                     # a statement of SQL names tables that the explorer's session may not find
-                    self._run(f"SET check_function_bodies = {'on' if each.language == 'plpgsql' else 'off'}")
-                    self._run(with_stops)
+                    self._write(with_stops, checked=each.language == "plpgsql")
                     self._before.append(each.definition)
             except Unreadable:
                 self.without.add(each.signature)
@@ -217,25 +230,28 @@ class FunctionStops:
 
     def drop(self) -> None:
         """Each function as it was."""
-        self._run("SET check_function_bodies = off")
         for definition in self._before:
-            self._run(definition)
+            self._write(definition, checked=False)
         self._before.clear()
 
-    def reached(self, text: str) -> list[Function]:
-        """The functions that this command may call, also through triggers, views and other functions."""
-        if text not in self._reached:
-            names, new = set[str](), self._named_in(text.partition(" ← ")[0])
-            if _DEFERRED.match(text):
+    def _write(self, definition: str, checked: bool) -> None:
+        self._run(f"SET check_function_bodies = {'on' if checked else 'off'}")
+        self._run(definition)
+
+    def reached(self, text: str) -> Reached:
+        """What this command may call, also through triggers, views and other functions."""
+        statement = text.partition(" ← ")[0]
+        if statement not in self._reached:
+            names, new = set[str](), named_in(statement, self._named)
+            if _DEFERRED.match(statement):
                 new |= {each.name for each in self._functions if each.by_trigger}
             while new := new - names:
                 names |= new
-                bodies = [each.body for each in self._functions if each.name in new]
-                new = set().union(*(self._links.get(name, ()) for name in new), *map(self._named_in, bodies))
-            self._reached[text] = [each for each in self._functions if each.name in names]
-        return self._reached[text]
-
-    def _named_in(self, text: str) -> set[str]:
-        """Operators are among them."""
-        signs = {name for name in self._named if not name[:1].isalnum() and name in text}
-        return signs | {each.name for each in lexemes(text) if each.name in self._named}
+                bodies = (each.body for each in self._functions if each.name in new)
+                new = set().union(
+                    *(self._links.get(name, ()) for name in new),
+                    *(named_in(body, self._named) for body in bodies),
+                )
+            functions = [each for each in self._functions if each.name in names]
+            self._reached[statement] = Reached.of(functions, self.without)
+        return self._reached[statement]

@@ -19,8 +19,8 @@ from psycopg.pq import ExecStatus
 from psycopg.pq.abc import PGresult
 
 from lost_update_lab.model.errors import LIMITS_OUTSIDE, LOOKS_BY_ITSELF, STATEMENTS_APART, Broken
-from lost_update_lab.servers.compound import Compound, looks_elsewhere
-from lost_update_lab.servers.postgres.function_stops import FunctionStops, StopPlace
+from lost_update_lab.servers.compound import Compound, Unexplored, looks_elsewhere
+from lost_update_lab.servers.postgres.function_stops import FunctionStops, Reached, StopPlace
 from lost_update_lab.servers.postgres.locks import Edges
 from lost_update_lab.telling.narrative import shortened
 
@@ -92,10 +92,7 @@ class Looks:
         self.admin, self._blockers_of = admin, blockers_of
         self._functions = FunctionStops(self._rows, self._run)
         self.made = False
-        #: a SELECT between whose look and whose lock others would have to come. "": none was seen
-        self.unmet = ""
-        #: functions between whose statements they would have to come
-        self._without = ""
+        self.unexplored = Unexplored()
 
     def make(self, wanted: bool) -> None:
         """The triggers, if they are `wanted`; between two runs, when no session has locked anything."""
@@ -112,24 +109,19 @@ class Looks:
 
     def begins(self, connection: Any, text: str, compound: Compound) -> None:
         """This command is about to be sent. No trigger hears of a SELECT."""
-        reached = self._functions.reached(text) if self.made else []
-        elsewhere = compound.watched and looks_elsewhere(text)
-        if not self.unmet and (elsewhere or any(each.looks_elsewhere() for each in reached)):
-            self.unmet = text
-        if without := sorted(self._functions.without.intersection(each.signature for each in reached)):
-            self._without = ", ".join(without)
+        reached, unexplored = self._reached(text), self.unexplored
+        if not unexplored.looks and (reached.elsewhere or (compound.watched and looks_elsewhere(text))):
+            unexplored.looks = Broken(f"{UNMET} ({shortened(text, 80)})", LOOKS_BY_ITSELF)
+        if reached.without:
+            unexplored.function = Broken(
+                f"{WITHOUT_STOPS} ({shortened(reached.without, 80)})", STATEMENTS_APART
+            )
         if compound.looks_first(text):
             self.hold(connection)
             connection.explorer_stops = 0
 
-    def unexplored(self, commits: int) -> Broken | None:
-        """As in Server. One transaction that comes between a look and a lock does the same as one behind both of them,
-        or one in whose middle the command waits."""
-        if self._without:
-            return Broken(f"{WITHOUT_STOPS} ({shortened(self._without, 80)})", STATEMENTS_APART)
-        if self.unmet and commits > 1:
-            return Broken(f"{UNMET} ({shortened(self.unmet, 80)})", LOOKS_BY_ITSELF)
-        return None
+    def _reached(self, text: str) -> Reached:
+        return self._functions.reached(text) if self.made else Reached()
 
     def hold(self, connection: Any) -> None:
         """The next command of this session waits once it has looked."""
@@ -164,13 +156,12 @@ class Looks:
     def is_heard(self, text: str, condition: str) -> None:
         """The server is about to give up this command. Raises Broken if a function behind it would go on: the explorer
         cancels the command, which no EXCEPTION clause catches."""
-        if found := [each.signature for each in self._functions.reached(text) if each.catches(condition)]:
+        if found := [each.signature for each in self._reached(text).functions if each.catches(condition)]:
             raise Broken(f"{CATCHES} {condition.lower()} ({found[0]})", STATEMENTS_APART)
 
     def limited(self, text: str) -> Broken | None:
         """Does a function behind this command set a time limit of its own?"""
-        reached = self._functions.reached(text) if self.made else []
-        found = next((each.signature for each in reached if each.limits()), "")
+        found = self._reached(text).limiting
         return Broken(f"{LIMITS} ({found})", LIMITS_OUTSIDE) if found else None
 
     def goes_on(self, connection: Any) -> None:

@@ -87,14 +87,17 @@ def _behind_comment(text: str, at: int) -> int:
     return at
 
 
-def looks(text: str, called: Collection[str], words: Collection[str] = LOOKS) -> bool:
-    """May it look at rows, which one of these `words` says, or call one of these functions or operators (in
-    capitals)?"""
-    if any(not name[:1].isalnum() and name in text for name in called):
+def named_in(text: str, names: Collection[str]) -> set[str]:
+    """Which of these, in capitals, does it name? Operators are among them."""
+    signs = {name for name in names if not name[:1].isalnum() and name in text}
+    return signs | {each.name for each in lexemes(text) if each.name in names}
+
+
+def looks(text: str, called: Collection[str]) -> bool:
+    """May it look at rows, or call one of these functions or operators (in capitals)?"""
+    if _ADVISORY.search(text) or named_in(text, called):
         return True
-    if words and _ADVISORY.search(text):
-        return True
-    return any(each.word in words or each.name in called for each in lexemes(text))
+    return any(each.word in LOOKS for each in lexemes(text))
 
 
 def statements_of_sql(body: str) -> Iterator[Stop]:

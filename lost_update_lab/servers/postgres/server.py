@@ -374,7 +374,7 @@ class PostgresServer(Plain):
     settled = _proved
 
     def unexplored(self, commits: int) -> Broken | None:
-        return self.looks.unexplored(commits)
+        return self.looks.unexplored.reason(commits)
 
     def watch(self) -> None:
         self._bypass.watch()

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
-from lost_update_lab.servers.compound import words_of
+from lost_update_lab.servers.compound import names_one, words_of
 from lost_update_lab.servers.postgres.clock_words import asks, decides
 
 RELATIONS = (
@@ -44,6 +44,10 @@ SELECT inhrelid AS below, inhparent AS oid FROM pg_inherits
 UNION SELECT conrelid, confrelid FROM pg_constraint
 WHERE contype = 'f' AND (confdeltype IN ('c', 'n', 'd') OR confupdtype IN ('c', 'n', 'd'))
 """
+#: the users' functions … that are, or are not, of this kind
+_FUNCTIONS = """
+SELECT p.oid FROM pg_proc p JOIN pg_language l ON l.oid = prolang
+WHERE lanname NOT IN ('internal', 'c') AND p.oid >= 16384 AND provolatile"""
 #: functions that may look at tables, and what calls functions where no text shows it: views; tables with triggers, with
 #: rules, with policies, or with constraints (of a domain, too) or defaults that call one; a table whose partition is
 #: one of these; and one whose rows take those of such a table with them. No part depends on the row of another: asked
@@ -60,9 +64,8 @@ WITH RECURSIVE calls AS (
     UNION SELECT adrelid FROM pg_attrdef d JOIN calls ON objid = d.oid AND classid = 'pg_attrdef'::regclass
     UNION SELECT conrelid FROM checks
     UNION SELECT attrelid FROM checks JOIN pg_attribute ON atttypid = contypid WHERE NOT attisdropped
-), calling_p AS (
-    SELECT p.oid FROM pg_proc p JOIN pg_language l ON l.oid = prolang
-    WHERE lanname NOT IN ('internal', 'c') AND provolatile <> 'i' AND p.oid >= 16384
+), functions AS (
+    {_FUNCTIONS} <> 'i'
 ), found (oid) AS (
     SELECT c.oid FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace
     WHERE nspname !~ '^(pg_|explorer|information_schema)'
@@ -72,14 +75,13 @@ WITH RECURSIVE calls AS (
 SELECT proname FROM pg_proc p JOIN pg_language l ON l.oid = prolang JOIN pg_namespace n ON n.oid = pronamespace
 WHERE lanname NOT IN ('internal', 'c') AND provolatile <> 'i' AND nspname !~ '^(pg_|explorer|information_schema)'
 UNION SELECT relname FROM pg_class JOIN found USING (oid)
-UNION SELECT oprname FROM pg_operator JOIN calling_p ON oprcode = calling_p.oid
-UNION SELECT a.proname FROM pg_aggregate JOIN pg_proc a ON a.oid = aggfnoid JOIN calling_p ON aggtransfn = calling_p.oid
+UNION SELECT oprname FROM pg_operator JOIN functions f ON oprcode = f.oid
+UNION SELECT a.proname FROM pg_aggregate JOIN pg_proc a ON a.oid = aggfnoid JOIN functions f ON aggtransfn = f.oid
 """  # noqa: S608  (a part of our own)
 #: views and operators by which a SELECT calls a function that is VOLATILE
-CALLING = """
+CALLING = f"""
 WITH RECURSIVE calls AS (
-    SELECT p.oid FROM pg_proc p JOIN pg_language l ON l.oid = prolang
-    WHERE lanname NOT IN ('internal', 'c') AND provolatile = 'v' AND p.oid >= 16384
+    {_FUNCTIONS} = 'v'
 ), views (oid) AS (
     SELECT ev_class FROM pg_depend d JOIN pg_rewrite r ON r.oid = objid JOIN calls ON calls.oid = refobjid
     WHERE d.classid = 'pg_rewrite'::regclass AND refclassid = 'pg_proc'::regclass
@@ -88,7 +90,7 @@ WITH RECURSIVE calls AS (
 )
 SELECT relname FROM pg_class JOIN views USING (oid)
 UNION SELECT oprname FROM pg_operator JOIN calls ON oprcode = calls.oid
-"""
+"""  # noqa: S608
 #: tables with a trigger that is executed by COMMIT
 DEFERRED = (
     "SELECT relname FROM pg_trigger JOIN pg_class c ON c.oid = tgrelid "
@@ -173,17 +175,12 @@ class HiddenOnPostgres:
         """Does this SELECT call a function that may write, or look several times, through a view or an operator?"""
         statement = text.partition(" ← ")[0]
         if statement not in self._calls:
-            named = not self._calling.isdisjoint(words_of(statement))
-            self._calls[statement] = named or any(name in statement for name in self._signs)
+            self._calls[statement] = names_one(statement, self._calling)
         return self._calls[statement]
 
     @cached_property
     def _calling(self) -> set[str]:
         return self.names_of(b"calling")
-
-    @cached_property
-    def _signs(self) -> list[str]:
-        return [name for name in self._calling if not name[:1].isalnum()]
 
     def names_of(self, question: bytes) -> set[str]:
         return {(name or b"").decode().lower() for (name,) in self.ask(question)}
