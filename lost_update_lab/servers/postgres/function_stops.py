@@ -62,6 +62,8 @@ _FORMS = {
     How.END_IF: "END IF;/*of ELSIF*/ ",
 }
 _OF_SQL = f"SELECT {_STOP}; "
+#: PostgreSQL keeps a body in BEGIN ATOMIC as it has read it
+_OF_ATOMIC = "SELECT explorer.stop({}, '{}'::text) AS stop;\n "
 #: the same, as found in a function; and what stood there: of ELSIF, the last word of the form
 _WRITTEN = [
     (re.compile(re.escape(form).replace(r"\{\}", r"(\w*)")), was)
@@ -71,6 +73,7 @@ _WRITTEN = [
         (_FORMS[How.DECLARATION], ""),
         (_FORMS[How.STATEMENT], ""),
         (_OF_SQL, ""),
+        (_OF_ATOMIC, ""),
     )
 ]
 #: it names no table, and executes the triggers of any
@@ -203,7 +206,9 @@ class FunctionStops:
         self.without: set[str] = set()
         self._before = [  # left by a search that was killed
             Function.of(row).definition
-            for row in self._ask(f"{FUNCTIONS} AND prosrc LIKE '%explorer.stop(%'")
+            for row in self._ask(
+                f"{FUNCTIONS} AND coalesce(pg_get_function_sqlbody(p.oid), prosrc) LIKE '%explorer.stop(%'"
+            )
         ]
         self.drop()
 

@@ -176,6 +176,31 @@ def test_functions_are_left_as_they_were_found(trial: Trial, url: str) -> None:
     assert run(url, DEFINITION) == before
 
 
+#: as a search leaves it that is killed: PostgreSQL has read it, and writes it anew
+LEFT_IN_ATOMIC = f"""
+CREATE SCHEMA IF NOT EXISTS explorer;
+CREATE OR REPLACE FUNCTION explorer.stop(place int, plain text) RETURNS bool LANGUAGE sql AS 'SELECT false';
+{ATOMIC.replace(f"{TAKE};", f"{TAKE}; SELECT explorer.stop(7, 'account');")}
+"""
+
+
+def add(sql: Any) -> None:
+    sql.execute("UPDATE account SET balance = balance + 1 WHERE id = 'a'")
+
+
+@pytest.mark.parametrize("operation", [transfer, add], ids=["with-functions", "without"])
+def test_a_function_that_a_killed_search_left_is_not_lost(
+    trial: Trial, url: str, operation: Callable[..., None]
+) -> None:
+    """The schema of the stops is dropped in the end, and took a function along that needed one."""
+    run(url, TABLES + ATOMIC)
+    before = run(url, DEFINITION)
+    run(url, LEFT_IN_ATOMIC)
+    assert run(url, DEFINITION) != before
+    trial(opposite(transfer) if operation is transfer else [add, add], control=False)
+    assert run(url, DEFINITION) == before
+
+
 NOBODY_CHANGES_IT = """
 CREATE OR REPLACE FUNCTION nobody_changes_it() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN
     IF EXISTS (SELECT FROM pg_event_trigger_ddl_commands() WHERE object_identity LIKE '%transfer%') THEN
