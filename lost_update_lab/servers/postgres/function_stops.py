@@ -155,6 +155,10 @@ class Function(NamedTuple):
         """Does it set a time limit of its own?"""
         return bool(_LIMITS.search(self.body) or _LIMITS.search(self.config))
 
+    def has_defaults(self) -> bool:
+        """Are there arguments that may be computed by another function?"""
+        return " DEFAULT " in self.definition[: self.definition.rindex(self.body)]
+
     def looks_elsewhere(self) -> bool:
         """Does one of its SELECT … FOR UPDATE look at other rows than it locks? No trigger hears of that."""
         try:
@@ -166,19 +170,23 @@ class Function(NamedTuple):
 
 class Reached(NamedTuple):
     """The functions behind a command. `limiting`: one of them sets a time limit of its own. `elsewhere`: one of their
-    SELECT … FOR UPDATE looks at other rows, too. `without`: into which of them no stop can be written."""
+    SELECT … FOR UPDATE looks at other rows, too. `without`: into which of them no stop can be written. `one`: it names
+    one of them and nothing else that calls a function, so nothing has looked before that function does."""
 
     functions: tuple[Function, ...] = ()
     limiting: str = ""
     elsewhere: bool = False
     without: str = ""
+    one: bool = False
 
     @classmethod
-    def of(cls, functions: Sequence[Function], without: Collection[str]) -> Reached:
+    def of(cls, functions: Sequence[Function], without: Collection[str], named: Collection[str]) -> Reached:
         limiting = next((each.signature for each in functions if each.limits()), "")
         elsewhere = any(each.looks_elsewhere() for each in functions)
         stopless = ", ".join(sorted(each.signature for each in functions if each.signature in without))
-        return cls(tuple(functions), limiting, elsewhere, stopless)
+        directly = [each for each in functions if each.name in named]
+        one = len(named) == len(directly) == 1 and not directly[0].has_defaults()
+        return cls(tuple(functions), limiting, elsewhere, stopless, one)
 
 
 def _first_word(statement: str) -> str:
@@ -247,7 +255,8 @@ class FunctionStops:
         """What this command may call, also through triggers, views and other functions."""
         statement = text.partition(" ← ")[0]
         if statement not in self._reached:
-            names, new = set[str](), named_in(statement, self._named)
+            named = named_in(statement, self._named)
+            names, new = set[str](), set(named)
             if _DEFERRED.match(statement):
                 new |= {each.name for each in self._functions if each.by_trigger}
             while new := new - names:
@@ -258,5 +267,5 @@ class FunctionStops:
                     *(named_in(body, self._named) for body in bodies),
                 )
             functions = [each for each in self._functions if each.name in names]
-            self._reached[statement] = Reached.of(functions, self.without)
+            self._reached[statement] = Reached.of(functions, self.without, named)
         return self._reached[statement]

@@ -149,9 +149,8 @@ class Looks:
             self._functions.places[int(found.removeprefix(NAME))] if found.startswith(NAME) else StopPlace()
         )
         connection.explorer_stops += 1
-        if place.first and connection.explorer_stops == 1 and _CALLS_ONLY.match(text):
-            return None
-        return place.told
+        is_first = place.first and connection.explorer_stops == 1
+        return None if is_first and _CALLS_ONLY.match(text) and self._reached(text).one else place.told
 
     def is_heard(self, text: str, condition: str) -> None:
         """The server is about to give up this command. Raises Broken if a function behind it would go on: the explorer

@@ -407,6 +407,44 @@ def test_a_function_that_nothing_calls_may_be_unreadable(trial: Trial) -> None:
     assert (result.verdict, result.exhausted) == (KEPT, True), str(result)
 
 
+ASKS = """
+CREATE TABLE IF NOT EXISTS flag (open bool);
+CREATE TABLE IF NOT EXISTS reported (balance int);
+TRUNCATE flag, reported;
+INSERT INTO flag VALUES (true);
+CREATE OR REPLACE FUNCTION is_open() RETURNS bool LANGUAGE plpgsql STABLE AS $$ BEGIN
+    RETURN (SELECT open FROM flag); END $$;
+CREATE OR REPLACE FUNCTION pays(allowed bool DEFAULT is_open()) RETURNS void LANGUAGE plpgsql AS $$ BEGIN
+    UPDATE account SET balance = balance - 10 WHERE id = 'a' AND allowed; END $$;
+"""
+
+
+def closes(sql: Any) -> None:
+    """Once it is closed, nobody pays any more: so the report stays right."""
+    sql.execute("UPDATE flag SET open = false")
+    with sql.transaction():
+        [(balance,)] = sql.execute("SELECT balance FROM account WHERE id = 'a' FOR UPDATE").fetchall()
+        sql.execute("INSERT INTO reported VALUES (%s)", [balance])
+
+
+def the_report_is_right() -> bool:
+    query = "SELECT balance = (SELECT balance FROM account WHERE id = 'a') FROM reported"
+    return run(os.environ["DATABASE_URL"], query) in ([], [(True,)])
+
+
+@pytest.mark.parametrize("call", ["pays(is_open())", "pays()", "pays(true) WHERE is_open()"])
+def test_what_the_arguments_look_at_is_looked_at_before(trial: Trial, call: str) -> None:
+    """The first stop of a function was passed where something else had looked already: kept."""
+
+    def pay(sql: Any) -> None:
+        sql.execute(f"SELECT {call}")
+
+    law = (the_report_is_right, "the report is wrong")
+    workers = [worker("Ann", pay), worker("Bob", closes)]
+    result = trial(workers, setup=opened(ASKS), invariant=law, control=False)
+    assert result.verdict == VIOLATED, str(result)
+
+
 def test_what_a_wait_and_a_stop_leave_behind_is_not_the_same(trial: Trial) -> None:
     """In memory, one was taken for the other: "came to something else than executed"."""
     body = "PERFORM 1 FROM account WHERE id = source FOR UPDATE", TAKE, "INSERT INTO held VALUES (source, 1)"
