@@ -1,6 +1,7 @@
 """Fixtures with real servers. servers_plugin.py starts those of the session itself."""
 
 import gc
+import logging
 import os
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
@@ -64,6 +65,19 @@ LONGEST = (
     "test_deep.py",
     "test_your_own_code.py",
 )
+
+
+class _Loggers(dict[str, Any]):
+    """The loggers of this process, walked over as a copy. pytest (9.2) walks over them as each test begins and ends,
+    and a thread that a test has left may make one meanwhile, as redis-py does when it connects: "dictionary changed
+    size during iteration"."""
+
+    def values(self) -> Any:
+        return list(super().values())
+
+
+def pytest_configure() -> None:
+    logging.Logger.manager.loggerDict = _Loggers(logging.Logger.manager.loggerDict)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
