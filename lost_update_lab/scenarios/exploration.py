@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from math import inf
@@ -208,8 +208,9 @@ def _searched(harness: Harness, system: Operations, searching: Search) -> Findin
     found, schedule = searched.smallest(worst) if worst else None, None
     if found:
         found, times = repeatable(harness, searching.calibrated, found, ends(searched))
-        schedule = told(harness, system, searching.calibrated, found.choices, times)
-        if schedule.verdict not in BREACHES:  # it broke, and does not again
+        with suppress(Diverged):
+            schedule = told(harness, system, searching.calibrated, found.choices, times)
+        if not schedule or schedule.verdict not in BREACHES:  # it broke, and does not again
             searched.cause, searched.remedy, searched.exhausted = NOT_AGAIN.format(worst), WHAT_ELSE, False
             schedule = None
     return Finding(searched, found, schedule, searched.seconds)

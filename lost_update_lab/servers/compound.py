@@ -43,7 +43,8 @@ _PICKS = re.compile(
 )
 _CHANGES = re.compile(r"\s*(?:INSERT|REPLACE|UPDATE|DELETE)\b", re.IGNORECASE)
 _COMMENT = re.compile(r"\s*(?:--[^\n]*(?:\n|$)|#[^\n]*(?:\n|$)|/\*.*?\*/|\()", re.DOTALL)
-_WRITES = re.compile(r"\s*(?:INSERT|REPLACE|UPDATE|DELETE|MERGE|WITH|SELECT|CALL|DO|SET)\b", re.IGNORECASE)
+#: its query is in another command
+_FETCHES = re.compile(r"\s*(?:FETCH|MOVE)\b", re.IGNORECASE)
 _SELECTS, _TWICE = (
     re.compile(pattern, re.IGNORECASE | re.DOTALL)
     for pattern in (r"\s*(?:SELECT|WITH)\b", r"\bSELECT\b.*\bSELECT\b")
@@ -66,6 +67,8 @@ class Compound:
         self._ask, self.watched = called, looks
         self._known: dict[str, bool] = {}
         self._was_seen = False
+        #: has any command named one of the functions? A cursor may call it, as its rows are fetched
+        self._any_calls = False
         #: has any command looked by more than the rows that it locks?
         self.any_looks = False
         #: tables into which commands insert outside of a transaction that draw a number, and what other commands name
@@ -100,7 +103,9 @@ class Compound:
     def __contains__(self, text: str) -> bool:
         """`text`: a command that writes, or may do so."""
         statement = _statement_of(text)
-        if statement not in self._known:
+        if _FETCHES.match(statement):
+            self._known[statement] = self._any_calls
+        elif statement not in self._known:
             self._known[statement] = bool(READS_ELSEWHERE.match(statement)) or self._calls(statement)
         return self._known[statement] or (self._was_seen and bool(_CHANGES.match(statement)))
 
@@ -109,7 +114,9 @@ class Compound:
         return self.watched and text in self and self._known[_statement_of(text)]
 
     def _calls(self, statement: str) -> bool:
-        return bool(_WRITES.match(statement)) and names_one(statement, self._called)
+        calls = names_one(statement, self._called)
+        self._any_calls |= calls
+        return calls
 
     @cached_property
     def _called(self) -> set[str]:

@@ -2,6 +2,10 @@
 
 A table's contents are known by a sum: of 64-bit hashes of its rows' texts, with their number. Equal rows give equal
 sums in any order. Columns that the server computes from others are left out.
+
+A table is restored in two steps, `empty` and `fill`, and is vacuumed in between. So its rows always have the same
+places on disk. An UPDATE of many rows locks them in the order of their places: whether two such commands end in a
+deadlock would depend on the schedules that ran before.
 """
 
 from __future__ import annotations
@@ -27,13 +31,15 @@ _LOOK = sql.SQL(
     "IF lab_written[{number}] THEN lab_now := {sum}; "
     "IF lab_now <> {opening} THEN lab_found := lab_found || '{number}:' || lab_now || ','; END IF; END IF;"
 )
-#: with a table that was not written and differs all the same, its name is found
-_PUT_BACK = sql.SQL(
-    "IF lab_every OR lab_written[{number}] THEN IF {sum} <> {opening} THEN {all} "
-    "IF NOT lab_written[{number}] THEN lab_found := {title}; END IF; END IF; END IF;"
+#: a table that was not written and differs all the same is found as "number!,"
+_EMPTY = sql.SQL(
+    "IF lab_every OR lab_written[{number}] THEN IF {sum} <> {opening} THEN DELETE FROM ONLY {table}; "
+    "lab_found := lab_found || '{number}' || CASE WHEN lab_written[{number}] THEN ',' ELSE '!,' END; "
+    "END IF; END IF;"
 )
-_ALL = sql.SQL(
-    "DELETE FROM ONLY {table}; INSERT INTO {table} ({columns}) OVERRIDING SYSTEM VALUE SELECT {columns} FROM {kept};"
+_FILL = sql.SQL(
+    "IF {number} = ANY(lab_empty) THEN "
+    "INSERT INTO {table} ({columns}) OVERRIDING SYSTEM VALUE SELECT {columns} FROM {kept}; END IF;"
 )
 #: a sequence that was never used has no last value, and may have been set to begin elsewhere: it is read itself
 _SEQUENCES = sql.SQL(
@@ -70,9 +76,7 @@ class KeptTable:
             "columns": columns_of(table),
             "hash": _HASH.format(columns),
         }
-        return (
-            found | {"all": _ALL.format(**found)} | (large.fields(table.key, self.since) if table.key else {})
-        )
+        return found | (large.fields(table.key, self.since) if table.key else {})
 
 
 def columns_of(table: Table, left_out: Names = ()) -> sql.Composed:
@@ -93,16 +97,23 @@ def looking(name: sql.Identifier, tables: Iterable[KeptTable], left_out: Names =
     return _function(name, "lab_written bool[]", "", parts, "STABLE")
 
 
-def restoring(schema: str, tables: Iterable[KeptTable], sequences: Collection[Sequence]) -> sql.Composed:
-    """The function (every) → the title of a table that differed and was not written; "": there is none. It restores the
-    tables that were written, or compares and restores every table, and sets each sequence back to its number."""
+def emptying(schema: str, tables: Iterable[KeptTable], sequences: Collection[Sequence]) -> sql.Composed:
+    """The function (every) → the numbers of the tables that it has emptied, to be filled: those of the written ones
+    that differ from their opening state, or all that differ. It sets each sequence back to its number, and restores the
+    large tables, of which it moves only what has changed."""
     parts: list[sql.Composable] = []
     for each in tables:
-        parts.append((large.PUT_BACK if each.is_large else _PUT_BACK).format(**each.fields()))
+        parts.append((large.PUT_BACK if each.is_large else _EMPTY).format(**each.fields()))
     parts += [_set_back(sequences)] if sequences else []
     parts += [written.forget(schema), sql.SQL(";")]
     declared = f"lab_sequence record; lab_written bool[] := {schema}.written();"
-    return _function(sql.Identifier(schema, "restore"), "lab_every bool", declared, parts)
+    return _function(sql.Identifier(schema, "empty"), "lab_every bool", declared, parts)
+
+
+def filling(schema: str, tables: Iterable[KeptTable]) -> sql.Composed:
+    """The function (numbers) → "". It fills these tables, which are empty, with their opening rows."""
+    parts = [_FILL.format(**each.fields()) for each in tables]
+    return _function(sql.Identifier(schema, "fill"), "lab_empty int[]", "", parts)
 
 
 def _set_back(sequences: Collection[Sequence]) -> sql.Composed:

@@ -35,7 +35,7 @@ PUT_BACK = sql.SQL(
     f"IF lab_written[{{number}}] THEN {_FIND} DELETE FROM ONLY {{table}} WHERE ctid = ANY(lab_new); "  # noqa: S608
     f"{_INSERT} WHERE ctid = ANY(lab_gone); IF NOT ({_ALL_FOUND}) THEN "
     f"{_INSERT} WHERE NOT EXISTS (SELECT FROM ONLY {{table}} AS o WHERE {{same_o}}); END IF; END IF; "
-    "IF lab_every AND {sum} <> {opening} THEN {all} lab_found := {title}; END IF;"
+    "IF lab_every AND {sum} <> {opening} THEN DELETE FROM ONLY {table}; lab_found := lab_found || '{number}!,'; END IF;"
 )
 
 

@@ -17,6 +17,7 @@ from typing import Any
 import psycopg
 from psycopg import sql
 from psycopg.pq import DiagnosticField, ExecStatus
+from psycopg.pq.abc import PGresult
 
 from lost_update_lab.model.errors import ENDS_ITS_TRANSACTION, IT_COUNTS, Broken
 from lost_update_lab.snapshot import functions, written
@@ -25,6 +26,7 @@ from lost_update_lab.snapshot.functions import KeptTable, Names
 
 VACUUM_EVERY = 300  # runs: each leaves dead rows, which slow down the next ones
 PATIENCE = 10  # s; a session of nobody's may be inside of a transaction for ever
+_VACUUM = sql.SQL("VACUUM (PROCESS_TOAST false) {}")
 TABLE_IS_LOCKED = "a table cannot be read or restored: a session that is no worker's has locked it"
 _LOCK_NOT_AVAILABLE = b"55P03"
 
@@ -109,7 +111,8 @@ class PostgresSnapshot:
         self._define()
         run("SET session_replication_role = replica")
         run("SET track_counts = off")  # what it restores is no change
-        self.connection.pgconn.prepare(b"restore", f"SELECT {self.schema}.restore($1)".encode())
+        self.connection.pgconn.prepare(b"empty", f"SELECT {self.schema}.empty($1)".encode())
+        self.connection.pgconn.prepare(b"fill", f"SELECT {self.schema}.fill($1)".encode())
         self.connection.pgconn.prepare(b"changed", self.contents_sql().encode())
 
     def _sum(self, kept: KeptTable, left_out: Names = ()) -> str:
@@ -120,17 +123,14 @@ class PostgresSnapshot:
         return str(row[0])
 
     def _define(self) -> None:
-        """Define the function that restores everything that still exists."""
+        """Define the functions that restore everything that still exists."""
         found = look(self.connection)
         there = {table.oid for table in found.tables}
-        sequences = {each.quoted.as_string() for each in found.sequences}
-        self.connection.execute(
-            functions.restoring(
-                self.schema,
-                [each for each in self._kept if each.table.oid in there],
-                [each for each in self.catalogue.sequences if each.quoted.as_string() in sequences],
-            )
-        )
+        names = {each.quoted.as_string() for each in found.sequences}
+        kept = [each for each in self._kept if each.table.oid in there]
+        sequences = [each for each in self.catalogue.sequences if each.quoted.as_string() in names]
+        self.connection.execute(functions.emptying(self.schema, kept, sequences))
+        self.connection.execute(functions.filling(self.schema, kept))
 
     def restore(self) -> None:
         """Restore the tables that a schedule has written, and the sequences. Raises Broken: one was changed unseen."""
@@ -151,12 +151,29 @@ class PostgresSnapshot:
 
     def _restore(self, every: bool) -> str:
         """Returns a table that differed and seemed not to be written."""
-        done = self.connection.pgconn.exec_prepared(b"restore", (b"t" if every else b"f",))
-        if done.status != ExecStatus.TUPLES_OK:
-            if done.error_field(DiagnosticField.SQLSTATE) == _LOCK_NOT_AVAILABLE:
-                raise Broken(TABLE_IS_LOCKED, ENDS_ITS_TRANSACTION)
-            raise RuntimeError(f"restoring the opening state: {done.error_message.decode(errors='replace')}")
-        return (done.get_value(0, 0) or b"").decode()
+        emptied = self._done(self.connection.pgconn.exec_prepared(b"empty", (b"t" if every else b"f",)))
+        if not emptied:
+            return ""
+        numbers = emptied.replace("!", "").strip(",")
+        tables = [self.tables[int(number) - 1] for number in numbers.split(",")]
+        vacuum = _VACUUM.format(sql.SQL(", ").join(table.quoted for table in tables))
+        self._done(self.connection.pgconn.exec_(vacuum.as_bytes(self.connection)))
+        self._done(self.connection.pgconn.exec_prepared(b"fill", (f"{{{numbers}}}".encode(),)))
+        unseen = [
+            table.title
+            for table, found in zip(tables, emptied.split(","), strict=False)
+            if found.endswith("!")
+        ]
+        return next(iter(unseen), "")
+
+    @staticmethod
+    def _done(result: PGresult) -> str:
+        """The first column of the first row; "": there is none."""
+        if result.status in (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK):
+            return (result.get_value(0, 0) or b"").decode()
+        if result.error_field(DiagnosticField.SQLSTATE) == _LOCK_NOT_AVAILABLE:
+            raise Broken(TABLE_IS_LOCKED, ENDS_ITS_TRANSACTION)
+        raise RuntimeError(f"restoring the opening state: {result.error_message.decode(errors='replace')}")
 
     def changed(self) -> list[Table]:
         """The tables that differ from the opening state."""

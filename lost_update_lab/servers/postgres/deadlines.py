@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from lost_update_lab.model.bounds import EPOCH, SECOND
 from lost_update_lab.servers.deadlines import Ends
+from lost_update_lab.snapshot.catalogue import NOT_THE_USERS
 
 Rows = list[tuple[bytes | None, ...]]
 #: the parts of that query, one for each column
-COLUMNS = b"""
+COLUMNS = f"""
 SELECT format('SELECT %L || left(%I::text, 40) || %L, ceil(extract(epoch FROM %I%s) * 1000000)::bigint FROM ONLY %I.%I '
     'WHERE %I > timestamptz ''epoch'' + %L::interval', relname || '[', first.attname, '].' || a.attname, a.attname,
     CASE a.atttypid WHEN 'timestamp'::regtype THEN ' AT TIME ZONE ''UTC''' ELSE '' END, nspname, relname, a.attname,
@@ -15,9 +16,9 @@ SELECT format('SELECT %L || left(%I::text, 40) || %L, ceil(extract(epoch FROM %I
 FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace JOIN pg_attribute a ON a.attrelid = c.oid
 JOIN pg_attribute first ON first.attrelid = c.oid AND first.attnum = 1
 WHERE relkind = 'r' AND a.atttypid IN ('timestamp'::regtype, 'timestamptz'::regtype) AND a.attnum > 0
-AND nspname NOT IN ('pg_catalog', 'information_schema') AND nspname !~ '^(pg_|explorer)' AND NOT a.attisdropped
+AND {NOT_THE_USERS} AND NOT a.attisdropped
 AND NOT first.attisdropped
-""".replace(b"BEGAN", b"%d" % EPOCH)
+""".replace("BEGAN", str(EPOCH)).encode()  # noqa: S608  (names of our own)
 
 
 def query(columns: Rows) -> bytes:

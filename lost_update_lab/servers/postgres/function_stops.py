@@ -17,7 +17,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
-from lost_update_lab.servers.compound import READS_ELSEWHERE, looks_elsewhere
+from lost_update_lab.servers.compound import READS_ELSEWHERE, looks_elsewhere, words_of
 from lost_update_lab.servers.postgres.plpgsql import (
     How,
     Stop,
@@ -29,22 +29,32 @@ from lost_update_lab.servers.postgres.plpgsql import (
     statements_of_sql,
 )
 from lost_update_lab.servers.postgres.unseen import ABOVE
+from lost_update_lab.snapshot.catalogue import NOT_THE_USERS
 from lost_update_lab.telling.narrative import shortened
 
 #: not those of extensions
-FUNCTIONS = """
+FUNCTIONS = f"""
 SELECT p.oid::regprocedure::text, proname, lanname, prosrc, pg_get_functiondef(p.oid), proconfig::text,
     prorettype = 'trigger'::regtype, lanname IN ('plpgsql', 'sql') AND provolatile = 'v'
 FROM pg_proc p JOIN pg_language l ON l.oid = prolang JOIN pg_namespace n ON n.oid = pronamespace
 WHERE prokind IN ('f', 'p') AND prorettype <> 'event_trigger'::regtype
-AND nspname !~ '^(pg_|explorer|information_schema)'
+AND {NOT_THE_USERS}
 AND NOT EXISTS (SELECT FROM pg_depend WHERE objid = p.oid AND classid = 'pg_proc'::regclass AND deptype = 'e')
-"""
-#: views, operators and aggregates, each with the function that it calls
+"""  # noqa: S608  (names of our own)
+#: views, operators, aggregates, casts, domains, and tables with a constraint, a default or a policy: each with what it
+#: calls; and tables with a column of such a type
 CALLERS = """
-SELECT v.relname, proname FROM pg_depend d JOIN pg_rewrite r ON r.oid = objid JOIN pg_class v ON v.oid = ev_class
-JOIN pg_proc f ON f.oid = refobjid WHERE d.classid = 'pg_rewrite'::regclass AND refclassid = 'pg_proc'::regclass
-AND v.oid >= 16384
+SELECT coalesce(r.relname, t.typname), proname FROM pg_depend JOIN pg_proc f ON f.oid = refobjid
+LEFT JOIN pg_rewrite w ON classid = 'pg_rewrite'::regclass AND w.oid = objid
+LEFT JOIN pg_attrdef a ON classid = 'pg_attrdef'::regclass AND a.oid = objid
+LEFT JOIN pg_policy p ON classid = 'pg_policy'::regclass AND p.oid = objid
+LEFT JOIN pg_constraint k ON classid = 'pg_constraint'::regclass AND k.oid = objid
+LEFT JOIN pg_cast s ON classid = 'pg_cast'::regclass AND s.oid = objid
+LEFT JOIN pg_class r ON r.oid IN (w.ev_class, a.adrelid, p.polrelid, k.conrelid)
+LEFT JOIN pg_type t ON t.oid IN (k.contypid, s.casttarget)
+WHERE refclassid = 'pg_proc'::regclass AND f.oid >= 16384 AND coalesce(r.relname, t.typname) IS NOT NULL
+UNION SELECT relname, typname FROM pg_class r JOIN pg_attribute ON attrelid = r.oid JOIN pg_type t ON t.oid = atttypid
+WHERE t.oid >= 16384 AND relkind IN ('r', 'p')
 UNION SELECT oprname, proname FROM pg_operator o JOIN pg_proc f ON f.oid = oprcode WHERE o.oid >= 16384
 UNION SELECT a.proname, f.proname FROM pg_aggregate g JOIN pg_proc a ON a.oid = aggfnoid
 JOIN pg_proc f ON f.oid = aggtransfn WHERE a.oid >= 16384
@@ -78,6 +88,8 @@ _WRITTEN = [
 ]
 #: it names no table, and executes the triggers of any
 _DEFERRED = re.compile(r"\s*(?:SET\s+CONSTRAINTS|COMMIT|END)\b", re.IGNORECASE)
+#: what such a command calls stands in another one, or in a string
+_UNKNOWN = re.compile(r"\s*(?:EXECUTE|FETCH|MOVE|DO)\b", re.IGNORECASE)
 _PERFORM = re.compile(r"^\s*PERFORM\b", re.IGNORECASE)
 _LIMITS = re.compile(r"\b(?:lock|statement|transaction)_timeout\b", re.IGNORECASE)
 
@@ -169,9 +181,10 @@ class Function(NamedTuple):
 
 
 class Reached(NamedTuple):
-    """The functions behind a command. `limiting`: one of them sets a time limit of its own. `elsewhere`: one of their
-    SELECT … FOR UPDATE looks at other rows, too. `without`: into which of them no stop can be written. `one`: it names
-    one of them and nothing else that calls a function, so nothing has looked before that function does."""
+    """The functions behind a command: all of the database, if it does not show which ones. `limiting`: one that it
+    names sets a time limit of its own. `elsewhere`: one of their SELECT … FOR UPDATE looks at other rows, too.
+    `without`: into which of them no stop can be written. `one`: it names one of them and nothing else that calls a
+    function, so nothing has looked before that function does."""
 
     functions: tuple[Function, ...] = ()
     limiting: str = ""
@@ -180,13 +193,25 @@ class Reached(NamedTuple):
     one: bool = False
 
     @classmethod
-    def of(cls, functions: Sequence[Function], without: Collection[str], named: Collection[str]) -> Reached:
-        limiting = next((each.signature for each in functions if each.limits()), "")
+    def of(
+        cls,
+        functions: Sequence[Function],
+        without: Collection[str],
+        names: Collection[str],
+        named: Collection[str],
+    ) -> Reached:
+        """`names`: of those that are named anywhere behind the command. `named`: in the command itself."""
+        limiting = next((each.signature for each in functions if each.name in names and each.limits()), "")
         elsewhere = any(each.looks_elsewhere() for each in functions)
         stopless = ", ".join(sorted(each.signature for each in functions if each.signature in without))
         directly = [each for each in functions if each.name in named]
         one = len(named) == len(directly) == 1 and not directly[0].has_defaults()
         return cls(tuple(functions), limiting, elsewhere, stopless, one)
+
+
+def _executes(body: str) -> bool:
+    """Does it execute a text that it has made?"""
+    return any(each.word == "EXECUTE" for each in lexemes(body))
 
 
 def _first_word(statement: str) -> str:
@@ -253,19 +278,27 @@ class FunctionStops:
 
     def reached(self, text: str) -> Reached:
         """What this command may call, also through triggers, views and other functions."""
-        statement = text.partition(" ← ")[0]
-        if statement not in self._reached:
+        if text not in self._reached:
+            statement = text.partition(" ← ")[0]
+            unknown = bool(_UNKNOWN.match(statement))
             named = named_in(statement, self._named)
-            names, new = set[str](), set(named)
+            names, new = set[str](), named | (self._words_in(text) if unknown else set())
             if _DEFERRED.match(statement):
                 new |= {each.name for each in self._functions if each.by_trigger}
             while new := new - names:
                 names |= new
-                bodies = (each.body for each in self._functions if each.name in new)
+                bodies = [each.body for each in self._functions if each.name in new]
                 new = set().union(
                     *(self._links.get(name, ()) for name in new),
                     *(named_in(body, self._named) for body in bodies),
                 )
-            functions = [each for each in self._functions if each.name in names]
-            self._reached[statement] = Reached.of(functions, self.without, named)
-        return self._reached[statement]
+                if dynamic := [body for body in bodies if _executes(body)]:
+                    unknown = True
+                    new |= self._words_in(text, *dynamic)
+            functions = [each for each in self._functions if unknown or each.name in names]
+            self._reached[text] = Reached.of(functions, self.without, names, named)
+        return self._reached[text]
+
+    def _words_in(self, *texts: str) -> set[str]:
+        """The names in them, in values and in strings too, of which a command may be made."""
+        return {word.upper() for text in texts for word in words_of(text)} & self._named

@@ -22,6 +22,7 @@ from lost_update_lab.model.errors import LIMITS_OUTSIDE, LOOKS_BY_ITSELF, STATEM
 from lost_update_lab.servers.compound import Compound, Unexplored, looks_elsewhere
 from lost_update_lab.servers.postgres.function_stops import FunctionStops, Reached, StopPlace
 from lost_update_lab.servers.postgres.locks import Edges
+from lost_update_lab.snapshot.catalogue import NOT_THE_USERS
 from lost_update_lab.telling.narrative import shortened
 
 #: the first half of the names of two advisory locks; the other half is the session's process id. A stop is passed like
@@ -34,9 +35,9 @@ WITHOUT_STOPS = (
 )
 CATCHES = "a function goes on after an error that the explorer cannot let it have:"
 LIMITS = "a function sets a time limit of its own, which would end by the server's clock"
-_TABLES = """
+_TABLES = f"""
 FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace
-WHERE relkind IN ('r', 'p') AND NOT relispartition AND nspname !~ '^(pg_|explorer|information_schema)'
+WHERE relkind IN ('r', 'p') AND NOT relispartition AND {NOT_THE_USERS}
 """
 #: explorer.stop(place, plain): the number of a place in a function; or 0, of a trigger of these. And the table to which
 #: the next statement writes, if it looks at no other one: there its trigger need not stop once more

@@ -1,8 +1,8 @@
 """Reads the text of a function, in PL/pgSQL or in SQL: where does a statement begin before which others can come?
 
 A stop can be written wherever a statement may stand: before a statement, an IF or a loop, at the end of the body of a
-WHILE, whose condition is asked again then, and between two declarations. Before an ELSIF none can: it becomes ELSE and
-an IF of its own. Nor before the second WHEN of a CASE, if that looks at rows: `Unreadable`.
+WHILE and before a CONTINUE, as its condition is asked again then, and between two declarations. Before an ELSIF none
+can: it becomes ELSE and an IF of its own. Nor before the second WHEN of a CASE, if that looks at rows: `Unreadable`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL | re.IGNORECASE,
 )
 #: the rows of a cursor that was declared
-_CURSOR = re.compile(r"\bIN\s+\w+\s*(?:\(.*\))?\s*LOOP$", re.IGNORECASE | re.DOTALL)
+_CURSOR = re.compile(r"\bIN\s+(?:\w+|\"[^\"]+\")\s*(?:\(.*\))?\s*LOOP$", re.IGNORECASE | re.DOTALL)
 _COMMENT = re.compile(r"/\*|\*/")
 #: a statement with one of these words looks at rows, or may do so
 LOOKS = frozenset(
@@ -60,6 +60,13 @@ class Stop(NamedTuple):
     how: How
     at: int
     statement: str
+
+
+class _Loop(NamedTuple):
+    """A loop that is open. `condition`: of a WHILE, if it looks at rows."""
+
+    label: str
+    condition: str
 
 
 class Unreadable(ValueError):
@@ -114,7 +121,10 @@ def statements_of_sql(body: str) -> Iterator[Stop]:
 
 def statements_of_plpgsql(body: str, called: Collection[str]) -> Iterator[Stop]:
     """Those that look at rows, in their order. Raises Unreadable."""
-    yield from _Reader(body, lambda text: looks(text, called)).block()
+    try:
+        yield from _Reader(body, lambda text: looks(text, called)).block()
+    except IndexError:
+        raise Unreadable("an END or a CONTINUE of nothing") from None
 
 
 class _Reader:
@@ -124,37 +134,47 @@ class _Reader:
         self._body, self._looks = body, looks
         self._lexemes = [*lexemes(body), Lexeme("", "", len(body), len(body))]
         self._at = 0
-        #: of each IF that is open: how many ELSIF have become an IF in it. Of each loop: a condition that looks at rows
+        #: of each IF that is open: how many ELSIF have become an IF in it
         self._ifs: list[int] = []
-        self._loops: list[str] = []
+        self._loops: list[_Loop] = []
 
     def block(self) -> Iterator[Stop]:
         yield from self._declarations()
         while (token := self._next()).word or token.start < len(self._body):
-            yield from self._statement(token)
+            label = self._label() if token.word == "<" else None
+            if label is None:
+                yield from self._statement(token, token.start)
+            else:  # what is written before a statement with a label has to stand before the label
+                yield from self._statement(self._next(), token.start, label)
 
-    def _statement(self, token: Lexeme) -> Iterator[Stop]:
+    def _label(self) -> str:
+        """<<label>>"""
+        _, label, _, _ = (self._next() for _ in range(4))
+        return label.name
+
+    def _statement(self, token: Lexeme, at: int, label: str = "") -> Iterator[Stop]:
         match token.word:
             case "BEGIN" | "ELSE" | "EXCEPTION":
                 return
             case "LOOP":
-                self._loops.append("")
+                self._loops.append(_Loop(label, ""))
             case "DECLARE":
                 yield from self._declarations()
-            case "<":
-                self._skip_to(">")
-                self._skip_to(">")
             case "END":
                 yield from self._end(token)
-            case "IF" | "ELSIF" | "ELSEIF" | "CASE" | "WHEN" | "WHILE" | "FOR" | "FOREACH":
-                yield from self._head(token)
+            case "IF" | "ELSIF" | "ELSEIF" | "CASE" | "WHEN":
+                yield from self._branch(token)
+            case "WHILE" | "FOR" | "FOREACH":
+                yield from self._loop(token, at, label)
+            case "CONTINUE":
+                yield from self._continue(token)
             case _:
                 end = token.end if token.word == ";" else self._skip_to(";")
                 if self._looks(statement := self._body[token.start : end]):
                     yield Stop(How.STATEMENT, token.start, statement)
 
-    def _head(self, token: Lexeme) -> Iterator[Stop]:
-        head = self._body[token.start : self._skip_to("THEN", "LOOP")]
+    def _branch(self, token: Lexeme) -> Iterator[Stop]:
+        head = self._body[token.start : self._skip_to("THEN")]
         looks, how = self._looks(head), How.STATEMENT
         if token.word == "IF":
             self._ifs.append(0)
@@ -163,14 +183,30 @@ class _Reader:
             how = How.ELSIF
         elif token.word == "WHEN" and looks:
             raise Unreadable("a WHEN that looks at rows")
-        if looks or (token.word == "FOR" and _CURSOR.search(head)):
+        if looks:
             yield Stop(how, token.start, head)
-        if token.word in ("WHILE", "FOR", "FOREACH"):
-            self._loops.append(head if token.word == "WHILE" and looks else "")
+
+    def _loop(self, token: Lexeme, at: int, label: str) -> Iterator[Stop]:
+        head = self._body[token.start : self._skip_to("LOOP")]
+        looks = self._looks(head)
+        if looks or (token.word == "FOR" and _CURSOR.search(head)):
+            yield Stop(How.STATEMENT, at, head)
+        self._loops.append(_Loop(label, head if token.word == "WHILE" and looks else ""))
+
+    def _continue(self, token: Lexeme) -> Iterator[Stop]:
+        """CONTINUE [label] [WHEN condition]: the loop's own condition comes next."""
+        to = self._lexemes[self._at].name
+        statement = self._body[token.start : self._skip_to(";")]
+        loops = [each for each in self._loops if each.label == to] or self._loops[-1:]
+        again, looks = loops[-1].condition, self._looks(statement)
+        if again and looks:
+            raise Unreadable("a CONTINUE that looks at rows, in a loop whose condition does")
+        if again or looks:
+            yield Stop(How.STATEMENT, token.start, again or statement)
 
     def _end(self, token: Lexeme) -> Iterator[Stop]:
         kind = self._lexemes[self._at].word
-        if kind == "LOOP" and (again := self._loops.pop()):
+        if kind == "LOOP" and (again := self._loops.pop().condition):
             yield Stop(How.STATEMENT, token.start, again)
         if kind == "IF":
             for _ in range(self._ifs.pop()):
@@ -195,13 +231,11 @@ class _Reader:
         self._at = min(self._at + 1, len(self._lexemes) - 1)
         return token
 
-    def _skip_to(self, *words: str) -> int:
-        """Behind one of these words, outside of brackets and of the CASE of an expression. Returns where that is."""
+    def _skip_to(self, word: str) -> int:
+        """Behind this word, outside of brackets, as PL/pgSQL does it. Returns where that is."""
         depth = 0
         while (token := self._next()).start < len(self._body):
             depth += _DEPTH.get(token.word, 0)
-            if ";" not in words:
-                depth += {"CASE": 1, "END": -1}.get(token.word, 0)
-            if token.word in words and depth <= 0:
+            if token.word == word and depth <= 0:
                 break
         return token.end

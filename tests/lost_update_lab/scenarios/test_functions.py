@@ -264,6 +264,13 @@ TWO_LOOKS = {
     "ELSIF": f"BEGIN IF {A} = 90 THEN RETURN 200; ELSIF {B} = 110 THEN RETURN -1; END IF; RETURN 200;",
     "WHILE": f"x int := {A}; n int := 2; BEGIN WHILE (x > 0 AND {B} = 100 AND n > 0) LOOP n := n - 1; END LOOP; "
     f"RETURN CASE n WHEN 1 THEN 1 ELSE 200 END;",
+    "a label": f"r record; x int := {A}; BEGIN <<each>> FOR r IN {B[1:-1]} LOOP x := x + r.balance; END LOOP each; "
+    "RETURN x;",
+    "CONTINUE": f"x int := {A}; n int := 2; BEGIN <<each>> WHILE {B} = 100 AND n > 0 LOOP n := n - 1; "
+    "LOOP CONTINUE each; END LOOP; END LOOP; RETURN CASE n WHEN 1 THEN 1 ELSE 200 END;",
+    "a cursor in quotes": f'"Of b" CURSOR FOR {B[1:-1]}; x int := {A}; BEGIN FOR r IN "Of b" LOOP '
+    "x := x + r.balance; END LOOP; RETURN x;",
+    "a name that is a word": f"x int := {A}; BEGIN IF 1 = (SELECT 1 AS case) THEN x := x + {B}; END IF; RETURN x;",
     "comments": f"x int; BEGIN x := {A}; /* was: /* SELECT 1; */ it's */ RETURN x + {B}; /* it's */",
     "names with a dollar": f"x$t$ int; y$t$ int; BEGIN SELECT {A} INTO x$t$; SELECT {B} INTO y$t$; RETURN x$t$ + y$t$;",
     "blocks": f"x int := {A}; BEGIN <<inner>> DECLARE y int := {B}; BEGIN RETURN x + y; END inner; RETURN 0;",
