@@ -20,7 +20,6 @@ from lost_update_lab.schedule.world import World
 #: of a command that is a transaction by itself: whose BEGIN and COMMIT are shown, and that it had to wait
 BY_ITSELF, WAITED = "by itself", ", sent earlier: it waited"
 LOOKED = "it has looked, and has not locked a row yet"
-INSIDE = "others can come before its next statement, in"
 
 
 class Seen(NamedTuple):
@@ -116,9 +115,9 @@ def give_up(world: World, task: Task) -> None:
 
 
 def between(world: World, task: Task, op: Op, place: str = "") -> None:
-    """The server has begun with `op`: it has looked at rows, and has locked none. Or it has come to this `place` in a
-    function. Others may come now."""
-    told = f"{INSIDE} {place}" if place else LOOKED
+    """The server has begun with `op`: it has looked at rows, and has locked none. Or it has come to this `place`, which
+    is told. Others may come now."""
+    told = place or LOOKED
     task.history.add(told.encode())
     world.record(task.worker.name, task.name, "step", op.text, told)
     lost = task.loses_reply  # its reply: nothing more is sent that could have another one

@@ -127,11 +127,14 @@ def looks_elsewhere(text: str) -> bool:
     """Is it a SELECT that locks the rows of one table, and looks at other rows, which it does not lock? What changes
     rows locks them as it looks, or is held there."""
     statement = _statement_of(text)
-    if not _SELECTS.match(statement) or not _LOCKS.search(statement):
-        return False
-    if _CHANGING.search(_LOCKS.sub("", statement)):
-        return False
-    return bool(_TWICE.search(statement) or _OF_SOME.search(statement))
+    return locks_by_reading(text) and bool(_TWICE.search(statement) or _OF_SOME.search(statement))
+
+
+def locks_by_reading(text: str) -> bool:
+    """Is it a SELECT that locks rows, and changes none?"""
+    statement = _statement_of(text)
+    locks = bool(_SELECTS.match(statement) and _LOCKS.search(statement))
+    return locks and not _CHANGING.search(_LOCKS.sub("", statement))
 
 
 def _statement_of(text: str) -> str:

@@ -101,6 +101,12 @@ def without_stops(text: str) -> str:
     return text
 
 
+#: the numbers of the stops in triggers: before the first row of a command, before a new row, at one that it has locked;
+#: and of the first one in a function
+NEW_ROW, LOCKED_ROW, FIRST = 1, 2, 3
+BEFORE = "others can come before its next statement, in"
+
+
 class StopPlace(NamedTuple):
     """Where a stop is: in which function, before which statement. `first`: before it, the function does nothing."""
 
@@ -154,7 +160,7 @@ class Function(NamedTuple):
             parts += [self.body[done:start], form.format(*given)]
             done = start + len(word)
             if how is not How.END_IF:
-                places.append(StopPlace(f"{self.signature}: {shortened(statement, 80)}", first))
+                places.append(StopPlace(f"{BEFORE} {self.signature}: {shortened(statement, 80)}", first))
                 first = False
         return "".join([self.definition[:at], *parts, self.definition[at + done :]])
 
@@ -233,8 +239,8 @@ class FunctionStops:
         self._links: dict[str, set[str]] = {}
         self._named: frozenset[str] = frozenset()
         self._reached: dict[str, Reached] = {}
-        #: where each stop is, by its number: 0 is a trigger's
-        self.places = [StopPlace()]
+        #: where each stop is, by its number; the first ones are those of triggers
+        self.places = [StopPlace()] * FIRST
         #: the signatures of functions into which no stop can be written
         self.without: set[str] = set()
         self._before = [  # left by a search that was killed

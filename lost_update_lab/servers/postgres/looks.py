@@ -5,13 +5,14 @@
     A:                                                       locks the row, and writes what it has seen: B's is lost
 
 A trigger of each table makes such a command wait, before its first row, for a lock that the explorer holds. A function
-waits for it before each of its statements (function_stops.py). Of a SELECT … FOR UPDATE that also looks elsewhere, only
-that it was seen is noted.
+waits for it before each of its statements (function_stops.py), a command with several rows between these
+(between_rows.py). Of a SELECT … FOR UPDATE that also looks elsewhere, only that it was seen is noted.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -19,8 +20,10 @@ from psycopg.pq import ExecStatus
 from psycopg.pq.abc import PGresult
 
 from lost_update_lab.model.errors import LIMITS_OUTSIDE, LOOKS_BY_ITSELF, STATEMENTS_APART, Broken
-from lost_update_lab.servers.compound import Compound, Unexplored, looks_elsewhere
-from lost_update_lab.servers.postgres.function_stops import FunctionStops, Reached, StopPlace
+from lost_update_lab.servers.compound import Compound, Unexplored, locks_by_reading, looks_elsewhere
+from lost_update_lab.servers.draws import INSERT
+from lost_update_lab.servers.postgres.between_rows import MOST, BetweenRows
+from lost_update_lab.servers.postgres.function_stops import LOCKED_ROW, NEW_ROW, FunctionStops, Reached
 from lost_update_lab.servers.postgres.locks import Edges
 from lost_update_lab.snapshot.catalogue import NOT_THE_USERS
 from lost_update_lab.telling.narrative import shortened
@@ -28,7 +31,10 @@ from lost_update_lab.telling.narrative import shortened
 #: the first half of the names of two advisory locks; the other half is the session's process id. A stop is passed like
 #: a canal lock, with one gate closed at any time: else a quick session is at its next stop before the first one is shut
 _LOCK, _BEHIND = 1_129_270_867, 1_129_270_868
+#: one more, which the session tries: held, its command stops between its rows, too
+_ROWS = 1_129_270_869
 NAME = "explorer_looks"
+AFTER_ROW = "others can come before its next row, after number"
 UNMET = "PostgreSQL looks at rows in a SELECT and locks others later, and no schedule comes between"
 WITHOUT_STOPS = (
     "the explorer cannot write its stops into a function, and no schedule comes between its statements"
@@ -77,36 +83,60 @@ _CALLS_ONLY = re.compile(
     r"\s*(?:SELECT(?:\s+\*\s+FROM)?|CALL)\b(?!.*\b(?:FROM|SELECT|VALUES|TABLE|WITH)\b)",
     re.IGNORECASE | re.DOTALL,
 )
+#: a trigger for each row: an UPDATE or a DELETE has locked that row then; an INSERT has not inserted it
+_MAKE_ROWS = f"""
+CREATE OR REPLACE FUNCTION explorer.rows() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    IF pg_catalog.pg_try_advisory_lock_shared({_ROWS}, pg_catalog.pg_backend_pid()) THEN
+        PERFORM pg_catalog.pg_advisory_unlock_shared({_ROWS}, pg_catalog.pg_backend_pid());
+    ELSE
+        PERFORM explorer.stop(CASE tg_op WHEN 'INSERT' THEN {NEW_ROW} ELSE {LOCKED_ROW} END, '');
+    END IF;
+    IF tg_op = 'DELETE' THEN RETURN OLD; END IF;
+    RETURN NEW;
+END $$;
+DO $$ DECLARE place regclass; BEGIN
+    FOR place IN SELECT c.oid::regclass {_TABLES} LOOP
+        EXECUTE format('CREATE OR REPLACE TRIGGER {NAME}_rows BEFORE INSERT OR UPDATE OR DELETE ON %s '
+            'FOR EACH ROW EXECUTE FUNCTION explorer.rows()', place);
+    END LOOP;
+END $$;
+"""
 _PLACE = "SELECT application_name FROM pg_stat_get_activity({})"
 #: first of all, whoever is held still goes on: a session that its client has left, as the search ended
 _DROP = """
 SELECT pg_catalog.pg_advisory_unlock_all();
 DROP FUNCTION IF EXISTS explorer.looks() CASCADE;
+DROP FUNCTION IF EXISTS explorer.rows() CASCADE;
 DROP FUNCTION IF EXISTS explorer.stop(int, text);
 """
 
 
 class Looks:
-    """`admin`: the explorer's own session. `blockers_of`: asks the server which sessions block these process ids."""
+    """`admin`: the explorer's own session. `blockers_of`: asks the server which sessions block these process ids.
+    `watched`: as in Compound."""
 
-    def __init__(self, admin: Any, blockers_of: Callable[[list[int]], Edges]) -> None:
-        self.admin, self._blockers_of = admin, blockers_of
+    def __init__(self, admin: Any, blockers_of: Callable[[list[int]], Edges], watched: bool) -> None:
+        self.admin, self._blockers_of, self._watched = admin, blockers_of, watched
         self._functions = FunctionStops(self._rows, self._run)
-        self.made = False
+        self.rows = BetweenRows(self._rows)
+        self.made = self._rows_made = False
         self.unexplored = Unexplored()
 
     def make(self, wanted: bool) -> None:
         """The triggers, if they are `wanted`; between two runs, when no session has locked anything."""
-        if wanted and not self.made:
+        if (wanted or self.rows.stopping) and not self.made:
             self._run(_MAKE)
             self._functions.make()
             self.made = True
+        if self.rows.stopping and not self._rows_made:
+            self._run(_MAKE_ROWS)
+            self._rows_made = True
 
     def drop(self) -> None:
         if self.made:
             self._functions.drop()
             self._run(_DROP)
-            self.made = False
+            self.made = self._rows_made = False
 
     def begins(self, connection: Any, text: str, compound: Compound) -> None:
         """This command is about to be sent. No trigger hears of a SELECT."""
@@ -117,19 +147,16 @@ class Looks:
             unexplored.function = Broken(
                 f"{WITHOUT_STOPS} ({shortened(reached.without, 80)})", STATEMENTS_APART
             )
-        if compound.looks_first(text):
-            self.hold(connection)
-            connection.explorer_stops = 0
+        looks, rows = compound.looks_first(text), self.rows.stops(connection.explorer_who[0], text)
+        if self.made and (looks or rows):
+            self._run(f"SELECT pg_advisory_lock({_LOCK}, {connection.info.backend_pid})")
+            connection.explorer_held = True
+            connection.explorer_stops = Counter({"looks": looks})
+            if rows:
+                self._run(f"SELECT pg_advisory_lock({_ROWS}, {connection.info.backend_pid})")
 
     def _reached(self, text: str) -> Reached:
         return self._functions.reached(text) if self.made else Reached()
-
-    def hold(self, connection: Any) -> None:
-        """The next command of this session waits once it has looked."""
-        if not self.made:
-            return
-        self._run(f"SELECT pg_advisory_lock({_LOCK}, {connection.info.backend_pid})")
-        connection.explorer_held = True
 
     def holds(self, connection: Any) -> bool:
         """Is it held?"""
@@ -143,15 +170,31 @@ class Looks:
         return self._blockers_of([pid])[pid] == {self.admin.info.backend_pid}
 
     def place(self, connection: Any, text: str) -> str | None:
-        """Where it waits: in which function, before which statement. "": before the first row of a command. None: where
-        this command has done nothing yet."""
+        """Where it waits: in which function, before which statement; between which rows. "": before the first row of a
+        command. None: where it makes no difference that others come."""
         [(found,)] = self._rows(_PLACE.format(connection.info.backend_pid))
-        place = (
-            self._functions.places[int(found.removeprefix(NAME))] if found.startswith(NAME) else StopPlace()
-        )
-        connection.explorer_stops += 1
-        is_first = place.first and connection.explorer_stops == 1
-        return None if is_first and _CALLS_ONLY.match(text) and self._reached(text).one else place.told
+        number = int(found.removeprefix(NAME)) if found.startswith(NAME) else 0
+        if number in (NEW_ROW, LOCKED_ROW):
+            return self._row(connection, text, number)
+        place = self._functions.places[number]
+        connection.explorer_stops["places"] += 1
+        is_first = place.first and connection.explorer_stops["places"] == 1
+        if is_first and _CALLS_ONLY.match(text) and self._reached(text).one:
+            return None
+        return place.told if place.told or connection.explorer_stops["looks"] else None
+
+    def _row(self, connection: Any, text: str, number: int) -> str | None:
+        """The first new row has nothing before it. What an INSERT does in place of a new row is over before the next
+        one."""
+        inserts = bool(INSERT.match(text))
+        if inserts is (number == LOCKED_ROW):
+            return None
+        connection.explorer_stops["rows"] += 1
+        rows = connection.explorer_stops["rows"] - inserts
+        if rows > MOST:
+            self._run(f"SELECT pg_advisory_unlock({_ROWS}, {connection.info.backend_pid})")
+            return None
+        return f"{AFTER_ROW} {rows}" if rows else None
 
     def is_heard(self, text: str, condition: str) -> None:
         """The server is about to give up this command. Raises Broken if a function behind it would go on: the explorer
@@ -163,6 +206,13 @@ class Looks:
         """Does a function behind this command set a time limit of its own?"""
         found = self._reached(text).limiting
         return Broken(f"{LIMITS} ({found})", LIMITS_OUTSIDE) if found else None
+
+    def several(self, connection: Any, text: str, changed: int, returned: int) -> bool:
+        """The command has `changed` so many rows, or locked those that it has `returned`. Do more commands stop between
+        their rows from now on?"""
+        reads = locks_by_reading(text)
+        rows = returned if reads else changed
+        return self._watched and self.rows.changed(connection.explorer_who[0], text, rows, reads)
 
     def goes_on(self, connection: Any) -> None:
         """It goes on, to where it stops next."""
@@ -177,7 +227,8 @@ class Looks:
         """It goes on to its end. Does nothing to a session that is not held."""
         if self.holds(connection):
             connection.explorer_held = False
-            self._run(f"SELECT pg_advisory_unlock({_LOCK}, {connection.info.backend_pid})")
+            pid = connection.info.backend_pid
+            self._run(f"SELECT pg_advisory_unlock({_LOCK}, {pid}), pg_advisory_unlock({_ROWS}, {pid})")
 
     def _rows(self, text: str) -> list[tuple[str, ...]]:
         found = self._run(text)

@@ -91,7 +91,7 @@ class PostgresServer(Plain):
         self._ask = self.changed = True
         self._blockers: dict[int, set[int]] = {}
         self._line = locks.WaitingLine(self.admin, self._blockers_of)
-        self.looks = Looks(self.admin, self._blockers_of)
+        self.looks = Looks(self.admin, self._blockers_of, watched=may_make is not None)
         self.answers, self.way = PostgresAnswers(), PostgresWay()
         self.draws, self.overlaps = Draws(), Overlaps()
         self.kept = KeptSessions()

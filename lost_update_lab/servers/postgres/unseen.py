@@ -25,7 +25,7 @@ COUNTING = (
     "LEFT JOIN pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum WHERE a.attidentity <> '' "
     "OR pg_get_expr(d.adbin, d.adrelid) LIKE '%(%' "
     "OR EXISTS (SELECT FROM pg_trigger t WHERE t.tgrelid = c.oid AND NOT t.tgisinternal "
-    "AND tgname <> 'explorer_looks')"
+    "AND tgname !~ '^explorer_looks')"
 )
 #: what may ask for the clock where no gate sees it: functions and views, with their texts
 SOURCES = (
@@ -64,7 +64,7 @@ WITH RECURSIVE calls AS (
 ), above AS (
     {_TAKES_ALONG}
 ), calling AS (
-    SELECT tgrelid FROM pg_trigger WHERE NOT tgisinternal AND tgname <> 'explorer_looks'
+    SELECT tgrelid FROM pg_trigger WHERE NOT tgisinternal AND tgname !~ '^explorer_looks'
     UNION SELECT adrelid FROM pg_attrdef d JOIN calls ON objid = d.oid AND classid = 'pg_attrdef'::regclass
     UNION SELECT conrelid FROM checks
     UNION SELECT attrelid FROM types JOIN pg_attribute ON atttypid = types.oid WHERE NOT attisdropped
@@ -114,7 +114,7 @@ UNION SELECT v.relname, t.relname FROM pg_depend d JOIN pg_rewrite r ON r.oid = 
 JOIN pg_class v ON v.oid = ev_class JOIN pg_class t ON t.oid = refobjid
 WHERE d.classid = 'pg_rewrite'::regclass AND refclassid = 'pg_class'::regclass AND v.oid >= 16384
 UNION SELECT t.relname, proname FROM pg_trigger JOIN pg_class t ON t.oid = tgrelid JOIN pg_proc p ON p.oid = tgfoid
-WHERE NOT tgisinternal AND tgname <> 'explorer_looks'
+WHERE NOT tgisinternal AND tgname !~ '^explorer_looks'
 """  # noqa: S608  (names of our own)
 QUESTIONS = {
     b"relations": RELATIONS,

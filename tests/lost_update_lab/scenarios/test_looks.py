@@ -13,8 +13,9 @@ import pytest
 from lost_update_lab import Result, worker
 from lost_update_lab.harness import Harness
 from lost_update_lab.model.bounds import Fault
-from lost_update_lab.schedule.pending import INSIDE, LOOKED
+from lost_update_lab.schedule.pending import LOOKED
 from lost_update_lab.servers.compound import looks_elsewhere
+from lost_update_lab.servers.postgres.function_stops import BEFORE
 from lost_update_lab.under_test.operations import VIOLATED
 
 Trial = Callable[..., Result]
@@ -99,7 +100,7 @@ def is_the_sum() -> bool:
 def test_a_sum_that_misses_what_was_committed_meanwhile(trial: Trial, refresh: str) -> None:
     result = trial(both(adds(refresh)), setup=opened, invariant=is_the_sum)
     assert result.verdict == VIOLATED
-    assert (INSIDE if "refresh()" in refresh else LOOKED) in str(result)
+    assert (BEFORE if "refresh()" in refresh else LOOKED) in str(result)
 
 
 @pytest.mark.deep_after(1)
@@ -112,7 +113,7 @@ def test_each_command_of_a_transaction_looks_for_itself(trial: Trial, operation:
     """They were kept."""
     result = trial(both(operation), setup=opened, invariant=is_the_sum, control=False)
     assert (result.verdict, result.exhausted) == (VIOLATED, True), str(result)
-    assert (INSIDE if operation is as_psycopg_begins_it else LOOKED) in str(result)
+    assert (BEFORE if operation is as_psycopg_begins_it else LOOKED) in str(result)
 
 
 @pytest.mark.deep

@@ -1,0 +1,77 @@
+"""Between two rows that one command locks.
+
+    A: INSERT INTO stock VALUES ('a', 1), ('b', 1) ON CONFLICT (id) DO UPDATE …      it has locked a
+    B: INSERT INTO stock VALUES ('b', 1), ('a', 1) ON CONFLICT (id) DO UPDATE …      locks b, and waits for a
+    A:                                                                               waits for b: a deadlock
+
+A trigger for each row makes such a command wait for a lock that the explorer holds (looks.py). A command that does not
+stop half-way waits half-way for one that does: so of the workers with such commands all but one stop. A transaction
+that locks its rows by several commands stops between these anyway. No trigger hears of a SELECT … FOR UPDATE.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from lost_update_lab.servers.compound import SEVERAL
+from lost_update_lab.servers.draws import INSERT
+from lost_update_lab.snapshot.catalogue import NOT_THE_USERS
+
+#: others come after so many of its rows, not after each one of a thousand
+MOST = 8
+#: two that insert into one of these can wait for each other's key: it has a unique index of which no column is drawn or
+#: random
+KEYED = f"""
+SELECT DISTINCT relname FROM pg_index i JOIN pg_class c ON c.oid = indrelid JOIN pg_namespace n ON n.oid = relnamespace
+WHERE (indisunique OR indisexclusion) AND {NOT_THE_USERS} AND NOT EXISTS (
+    SELECT FROM pg_attribute a LEFT JOIN pg_attrdef d ON adrelid = attrelid AND adnum = attnum
+    WHERE attrelid = indrelid AND attnum = ANY(indkey) AND (attidentity <> '' OR atttypid = 'uuid'::regtype
+        OR pg_get_expr(adbin, adrelid) LIKE '%nextval(%')
+)
+"""  # noqa: S608  (names of our own)
+_CONFLICTS = re.compile(r"\bON\s+CONFLICT\b", re.IGNORECASE)
+
+
+class BetweenRows:
+    """Which commands of which workers stop there. `ask`: executes a query."""
+
+    def __init__(self, ask: Callable[[str], list[tuple[str, ...]]]) -> None:
+        self._ask = ask
+        #: a command, without its values → the workers of which one such command has changed several rows
+        self._by: dict[str, set[int]] = {}
+        #: … or has locked them as it read
+        self._readers: set[int] = set()
+        self._keyed: set[str] | None = None
+        #: (worker, command)
+        self.stopping: frozenset[tuple[int, str]] = frozenset()
+
+    def changed(self, worker: int, text: str, rows: int, reads: bool) -> bool:
+        """The worker's command has changed `rows`, or locked them as it `reads`. Do more commands stop from now on?"""
+        statement = text.partition(" ← ")[0]
+        if rows < SEVERAL or not (reads or self._may_wait(statement)):
+            return False
+        if reads:
+            self._readers.add(worker)
+        else:
+            self._by.setdefault(statement, set()).add(worker)
+        before, self.stopping = self.stopping, frozenset(self._those())
+        return before != self.stopping
+
+    def stops(self, worker: int, text: str) -> bool:
+        return (worker, text.partition(" ← ")[0]) in self.stopping
+
+    def _those(self) -> set[tuple[int, str]]:
+        found = {(worker, text) for text, workers in self._by.items() for worker in workers}
+        if not self._readers:
+            last = max(worker for worker, _ in found)
+            return {each for each in found if each[0] != last}
+        return {each for each in found if self._readers - {each[0]}}
+
+    def _may_wait(self, statement: str) -> bool:
+        insert = INSERT.match(statement)
+        if not insert or _CONFLICTS.search(statement):
+            return True
+        if self._keyed is None:
+            self._keyed = {name.lower() for (name,) in self._ask(KEYED)}
+        return insert[1].lower() in self._keyed

@@ -1,0 +1,70 @@
+"""Two commands that lock several rows in opposite orders. Each was one step, so they never met half-way: kept."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+import pytest
+
+from lost_update_lab import Result, worker
+from lost_update_lab.scenarios.result import KEPT
+from lost_update_lab.under_test.operations import STALLED
+
+Trial = Callable[..., Result]
+SCHEMA = """
+DROP TABLE IF EXISTS account, entry CASCADE;
+CREATE TABLE account (id text PRIMARY KEY, balance int NOT NULL);
+CREATE TABLE entry (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, account text, amount int);
+INSERT INTO account VALUES ('a', 100), ('b', 100);
+"""
+UPSERT = (
+    "INSERT INTO account VALUES ('{}', 1), ('{}', 1) "
+    "ON CONFLICT (id) DO UPDATE SET balance = account.balance + excluded.balance"
+)
+COMMANDS = {
+    "upserts": UPSERT,
+    "inserts": "INSERT INTO account VALUES ('new {}', 1), ('new {}', 1) ON CONFLICT DO NOTHING",
+    "inserts-of-a-key": "INSERT INTO account VALUES ('new {0}', 1), ('new {1}', 1)",
+    "updates": "UPDATE account SET balance = balance + 1 FROM (VALUES ('{}'), ('{}')) AS v (which) WHERE id = which",
+    "merges": "MERGE INTO account USING (VALUES ('{}'), ('{}')) AS v (which) ON id = which "
+    "WHEN MATCHED THEN UPDATE SET balance = balance + 1",
+}
+
+
+def accounts() -> None:
+    with psycopg.connect(os.environ["DATABASE_URL"]) as connection:
+        connection.execute(SCHEMA)
+
+
+def sends(text: str) -> Callable[..., None]:
+    def operation(first: str, second: str, sql: Any) -> None:
+        with sql.transaction():
+            for other in (
+                "enable_hashjoin",
+                "enable_mergejoin",
+                "enable_seqscan",
+            ):  # so the values come one by one
+                sql.execute(f"SET LOCAL {other} = off")
+            sql.execute(text.format(first, second))
+
+    return operation
+
+
+@pytest.mark.parametrize("how", COMMANDS)
+def test_opposite_orders(trial: Trial, how: str) -> None:
+    operation = sends(COMMANDS[how])
+    workers = [worker("Ann", operation, "a", "b"), worker("Bob", operation, "b", "a")]
+    result = trial(workers, setup=accounts, control=False)
+    assert (result.verdict, "deadlock" in str(result)) == (STALLED, True), str(result)
+    assert "others can come before its next row, after number 1" in str(result)
+
+
+@pytest.mark.parametrize("how", ["upserts", "updates"])
+def test_one_order(trial: Trial, how: str) -> None:
+    operation = sends(COMMANDS[how])
+    workers = [worker("Ann", operation, "a", "b"), worker("Bob", operation, "a", "b")]
+    result = trial(workers, setup=accounts, control=False)
+    assert (result.verdict, result.exhausted) == (KEPT, True), str(result)
