@@ -173,8 +173,10 @@ def execute(
     touched = _after(task, server, connection, op)
     found = _came_back(connection, op, result)
     rows = changed(found)
-    several = server.looks.several(connection, op.text, rows, found.ntuples if found else 0)
-    if several or (touched and not op.alone and server.compound.changed(rows)):
+    if server.looks.several(connection, op.text, rows, found.ntuples if found else 0):
+        server.answers.forget()
+        raise WritesByReading
+    if touched and not op.alone and server.compound.changed(rows):
         raise WritesByReading
     reply, shown = reply_of(found)
     noting.learn(world, connection, op, reply, shown, touched=touched)

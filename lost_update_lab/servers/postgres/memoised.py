@@ -102,6 +102,10 @@ class PostgresAnswers:
 
     def close(self) -> None:
         self.closed = True
+        self.forget()
+
+    def forget(self) -> None:
+        """From now on the server answers otherwise: it stops where it did not."""
         for known in (self.known, self.free, self.circle):
             known.clear()
 
