@@ -16,6 +16,7 @@ from collections.abc import Callable
 
 from lost_update_lab.servers.compound import SEVERAL
 from lost_update_lab.servers.draws import INSERT
+from lost_update_lab.servers.postgres.plpgsql import lexemes
 from lost_update_lab.snapshot.catalogue import NOT_THE_USERS
 
 #: others come after so many of its rows, not after each one of a thousand
@@ -49,7 +50,7 @@ class BetweenRows:
     def changed(self, worker: int, text: str, rows: int, reads: bool) -> bool:
         """The worker's command has changed `rows`, or locked them as it `reads`. Do more commands stop from now on?"""
         statement = text.partition(" ← ")[0]
-        if rows < SEVERAL or not (reads or self._may_wait(statement)):
+        if max(rows, proposed(statement)) < SEVERAL or not (reads or self._may_wait(statement)):
             return False
         if reads:
             self._readers.add(worker)
@@ -75,3 +76,21 @@ class BetweenRows:
         if self._keyed is None:
             self._keyed = {name.lower() for (name,) in self._ask(KEYED)}
         return insert[1].lower() in self._keyed
+
+
+def proposed(statement: str) -> int:
+    """How many rows an INSERT would insert; a row that is there already may be locked, and is not counted as changed.
+    SEVERAL, if it does not show that. 0: it is no INSERT."""
+    if not INSERT.match(statement):
+        return 0
+    depth, found = 0, [0]
+    for word in (each.word for each in lexemes(statement)):
+        if not depth and word in ("SELECT", "TABLE"):
+            return SEVERAL
+        if not depth and word == "VALUES":
+            found.append(0)
+        depth += {"(": 1, ")": -1}.get(word, 0)
+        found[-1] += word == "(" and depth == 1
+        if not depth and word in ("ON", "RETURNING"):
+            break
+    return found[-1] if len(found) > 1 else 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 from lost_update_lab import Result, worker
 from lost_update_lab.scenarios.result import KEPT
+from lost_update_lab.servers.postgres.between_rows import proposed
 from lost_update_lab.under_test.operations import STALLED
 
 Trial = Callable[..., Result]
@@ -68,3 +70,51 @@ def test_one_order(trial: Trial, how: str) -> None:
     workers = [worker("Ann", operation, "a", "b"), worker("Bob", operation, "a", "b")]
     result = trial(workers, setup=accounts, control=False)
     assert (result.verdict, result.exhausted) == (KEPT, True), str(result)
+
+
+VALUES, ADDS = (
+    "INSERT INTO account VALUES {} ",
+    "ON CONFLICT (id) DO UPDATE SET balance = account.balance + excluded.balance",
+)
+ENDINGS = (ADDS, "ON CONFLICT DO NOTHING", "")
+
+
+def in_one_command(ending: str, rows: list[str], sql: Any) -> None:
+    with sql.transaction():
+        sql.execute(VALUES.format(", ".join(f"('{row}', 1)" for row in rows)) + ending)
+
+
+def row_by_row(ending: str, rows: list[str], sql: Any) -> None:
+    with sql.transaction():
+        for row in rows:
+            sql.execute(VALUES.format(f"('{row}', 1)") + ending)
+
+
+@pytest.mark.deep_after(2)
+@pytest.mark.parametrize("seed", range(20))
+def test_one_command_comes_to_what_its_rows_come_to(trial: Trial, seed: int) -> None:
+    """One by one, in their order."""
+    chance = random.Random(seed)
+    given = [
+        (chance.choice(ENDINGS), chance.sample(["a", "b", "x", "y"], chance.choice([2, 3]))) for _ in range(2)
+    ]
+    found = []
+    for operation in (in_one_command, row_by_row):
+        workers = [worker(who, operation, *what) for who, what in zip(("Ann", "Bob"), given, strict=True)]
+        result = trial(workers, setup=accounts, control=False, refusals=(psycopg.errors.UniqueViolation,))
+        found.append((result.verdict, "deadlock" in str(result), result.exhausted))
+    assert found[0] == found[1], (given, found)
+
+
+@pytest.mark.parametrize(
+    ("statement", "rows"),
+    [
+        ("INSERT INTO t (a, b) VALUES (%s, (1 + 2)) ON CONFLICT (a) DO NOTHING", 1),
+        ("INSERT INTO t VALUES (%s, '), ('), (2, 3) RETURNING (a)", 2),
+        ("INSERT INTO t (a) (VALUES (1), (2))", 0),
+        ("INSERT INTO t SELECT 1", 2),
+        ("UPDATE t SET (a, b) = (1, 2)", 0),
+    ],
+)
+def test_how_many_rows_an_insert_would_insert(statement: str, rows: int) -> None:
+    assert proposed(statement) == rows
