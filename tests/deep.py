@@ -4,9 +4,9 @@
     deep             a long search, measurement or tour; of most `make test` has a smaller one. Sessions side by side
     deep_after(n)    the same, for all but the first n parameters of the test
 
-`make test-deep SHORT=1` is for CI: of each file the first test of either kind, unless `make test` runs that test with
-other parameters. It takes none that is marked `deep(short=False)`: those take more than about ten CPU-seconds. It names
-the rest.
+`make test-deep SHORT=1` is for CI: the first deep test of each folder, and of each file that `make test` leaves out
+whole, unless `make test` runs that test with other parameters; and the first whole command of each file. It takes none
+that is marked `deep(short=False)`: those take more than about ten CPU-seconds. It names the rest.
 Loaded by `-p tests.deep` (pyproject.toml). Without `-m` pytest runs all tests (docs/decisions/0016).
 """
 
@@ -32,7 +32,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         SHORT,
         action="store_true",
-        help=f"of the tests marked {DEEP} or {COMMANDS}, only the first of each file",
+        help=f"of the tests marked {DEEP}, only the first of each folder; of those marked {COMMANDS}, of each file",
     )
 
 
@@ -58,26 +58,30 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     _refuse_marks_from_elsewhere(items)
     if not config.getoption(SHORT):
         return
-    seen: set[tuple[str, str]] = set()
-    in_make_test = {
-        _function(item) for item in items if not any(map(item.get_closest_marker, (DEEP, COMMANDS)))
-    }
-    kept: list[pytest.Item] = []
-    left: list[pytest.Item] = []
-    for item in items:
-        for mark in (DEEP, COMMANDS):
-            if marked := item.get_closest_marker(mark):
-                place = (mark, item.nodeid.partition("::")[0])
-                if place in seen or not marked.kwargs.get("short", True):
-                    left.append(item)
-                else:
-                    (left if _function(item) in in_make_test else kept).append(item)
-                    seen.add(place)
-                break
-        else:
-            kept.append(item)
+    kept, left = _short(items)
     items[:] = kept
     config.hook.pytest_deselected(items=left)
+
+
+def _short(items: Sequence[pytest.Item]) -> tuple[list[pytest.Item], list[pytest.Item]]:
+    """Those of the short form, and those that it leaves out."""
+    quick = [item for item in items if _kind(item) is None]
+    functions, files = set(map(_function, quick)), {item.path for item in quick}
+    kept, left, seen = list[pytest.Item](), list[pytest.Item](), set[tuple[str, Path]]()
+    for item in items:
+        if (mark := _kind(item)) is None:
+            kept.append(item)
+            continue
+        place = (mark.name, item.path.parent if mark.name == DEEP and item.path in files else item.path)
+        is_short = mark.kwargs.get("short", True) and _function(item) not in functions
+        (kept if is_short and place not in seen else left).append(item)
+        if is_short:
+            seen.add(place)
+    return kept, left
+
+
+def _kind(item: pytest.Item) -> pytest.Mark | None:
+    return next(filter(None, map(item.get_closest_marker, (DEEP, COMMANDS))), None)
 
 
 def _mark_the_later_ones(items: Sequence[pytest.Item]) -> None:

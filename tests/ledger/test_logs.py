@@ -55,6 +55,7 @@ def test_an_id_that_would_forge_a_line_is_replaced(web: WebServer) -> None:
     assert about(web, ident)["posting"] == ""
 
 
+@pytest.mark.deep
 def test_outside_of_the_block_a_record_is_about_nothing() -> None:
     def ids() -> tuple[str, str]:
         record = logging.makeLogRecord({})

@@ -88,6 +88,7 @@ def test_a_posting_may_have_very_many_lines(strategy):
     assert sum(balances(book)) == Entry.objects.filter(book_id=book.pk).count()
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("store", ["postgres", "mariadb"], indirect=True)
 def test_the_migration_numbers_the_entries_that_are_there(store):
     book = book_of("select-for-update", store)

@@ -17,6 +17,7 @@ from tests.ledger.race.books import assert_lost
 pytestmark = pytest.mark.usefixtures("committed_db")
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("slug", ["redis-atomic", "redis-watch"])
 def test_what_a_failover_forgets_is_given_away_twice(slug: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The replica had not seen the first withdrawal, whose caller got "done"."""

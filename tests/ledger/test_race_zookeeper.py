@@ -56,6 +56,7 @@ def end_session_of_holder(hosts: str, name: str) -> None:
     client.delete(f"{path}/{min(client.get_children(path), key=lambda node: node[-10:])}")
 
 
+@pytest.mark.deep
 def test_a_waiter_that_is_interrupted_leaves_no_place_in_the_queue(
     hosts: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

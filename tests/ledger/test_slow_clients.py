@@ -101,6 +101,7 @@ def test_a_body_beyond_every_limit_is_refused_before_it_is_read(web: WebServer) 
         assert ("11,000,000 bytes" in told["detail"], told["applied"]) == (True, "no")
 
 
+@pytest.mark.deep
 def test_a_form_beyond_every_limit_has_a_page(web: WebServer) -> None:
     form = (
         b"POST /admin/ledger/importrun/add/ HTTP/1.1\r\nHost: localhost\r\nContent-Length: 11000000\r\n\r\n"

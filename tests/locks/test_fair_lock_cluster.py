@@ -69,6 +69,7 @@ def raw(node: Redis, what: str) -> bytes:
     return "\n".join(f"{k}:{v}" for k, v in said.items()).encode() if isinstance(said, dict) else said
 
 
+@pytest.mark.deep
 def test_in_a_cluster_also_when_its_slot_moves(cluster):
     redis, first, second = cluster
     lock = FairLock("x", redis=redis)
@@ -98,6 +99,7 @@ def moves(cluster, nodes):
         node.execute_command("CLUSTER", "SETSLOT", slot, "NODE", new)
 
 
+@pytest.mark.deep
 def test_in_a_cluster_what_is_held_is_renewed_also_when_its_slot_moves(cluster, nodes):
     redis, _, second = cluster
     with FairLock("x", redis=redis, lease=3) as lock:
@@ -108,6 +110,7 @@ def test_in_a_cluster_what_is_held_is_renewed_also_when_its_slot_moves(cluster, 
     assert not second.exists("x")
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("held", [False, True])
 def test_in_a_cluster_the_next_primary_is_found_when_the_last_one_is_gone(cluster, nodes, held):
     """No node is there to say MOVED."""
@@ -125,6 +128,7 @@ def test_in_a_cluster_the_next_primary_is_found_when_the_last_one_is_gone(cluste
     lock.release()
 
 
+@pytest.mark.deep
 def test_in_a_cluster_a_moved_slot_is_no_reason_to_wait_longer(cluster, nodes):
     redis, first, _ = cluster
     holder, waiter = (FairLock("x", redis=redis) for _ in range(2))
@@ -138,6 +142,7 @@ def test_in_a_cluster_a_moved_slot_is_no_reason_to_wait_longer(cluster, nodes):
         assert time.monotonic() - started < 5  # it hears of it at its end, and does not start again
 
 
+@pytest.mark.deep
 def test_in_a_cluster_a_forked_childs_slot_may_move(cluster, nodes):
     """The client of the other node is made after the fork."""
     lock = FairLock("x", redis=cluster[0])

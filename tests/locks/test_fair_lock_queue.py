@@ -155,6 +155,7 @@ def test_a_waiter_killed_when_it_was_just_handed_the_lock_costs_a_lease(holder, 
     assert at - killed < 0.6 + SLACK
 
 
+@pytest.mark.deep
 def test_a_crashed_holder_costs_a_lease(redis_client, actor, queued):
     lease = 8.0
     holder, waiter = actor(lease=lease), actor(lease=600)  # the waiter would look again after 200 s
@@ -229,6 +230,7 @@ def test_waiters_queue_again_when_their_connections_are_cut(holder, actor, queue
     serve_all(holder.release, waiters, redis_client, 60, holder.fencing_token)
 
 
+@pytest.mark.deep
 def test_a_waiter_that_failed_is_handed_nothing_though_its_client_lives_on(
     holder, redis_client, redis_url, queued
 ):

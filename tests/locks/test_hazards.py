@@ -9,6 +9,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 from ledger.strategies import STRATEGIES
 from tests.test_house import ROOT
 
@@ -51,6 +53,7 @@ def claimants(also: str = "") -> list[str]:
     return done.stdout.split()
 
 
+@pytest.mark.deep
 def test_a_new_hazard_is_claimed_by_nobody() -> None:
     assert claimants() == []
 

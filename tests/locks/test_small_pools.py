@@ -22,6 +22,7 @@ def small(redis_url):
     )
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("slug", ["token-queue", "python-redis-lock"])
 def test_a_sleeping_waiter_leaves_no_connection_for_the_release(redis_client, small, slug):
     """As their pages say."""

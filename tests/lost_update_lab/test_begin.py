@@ -45,6 +45,7 @@ def test_a_late_start_is_a_late_look_at_the_clock(explore: Explore) -> None:
     assert explore(punctual, faults=1, kinds=frozenset({Fault.PAUSE})).worst == "lost"
 
 
+@pytest.mark.deep
 def test_a_clock_that_was_looked_at_before_the_begin_would_be_noticed(
     explore: Explore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -62,6 +63,7 @@ def test_a_name_made_of_the_time_is_the_same_in_each_run(explore: Explore) -> No
     assert explore(named).exhausted
 
 
+@pytest.mark.deep
 def test_which_server_has_cut_a_worker_off_is_remembered(explorer_urls: tuple[str, str]) -> None:
     """After the same replies, a worker that lost its second connection acts differently from one that lost its first:
     a recording that only counts takes one for the other."""
@@ -95,6 +97,7 @@ def test_which_server_has_cut_a_worker_off_is_remembered(explorer_urls: tuple[st
     assert result.exhausted
 
 
+@pytest.mark.deep
 def test_every_clock_is_the_virtual_one(explore: Explore) -> None:
     """None of them has moved on by itself, and all by the four seconds that were slept."""
 
@@ -122,6 +125,7 @@ def test_every_clock_is_the_virtual_one(explore: Explore) -> None:
     assert (result.worst, result.exhausted) == ("unbroken", True)
 
 
+@pytest.mark.deep
 def test_a_decision_by_the_current_time_is_open_to_clock_jumps(explore: Explore) -> None:
     """A lease in a row, by the clients' clocks: a client whose clock jumps ahead takes it from its holder."""
 
@@ -137,6 +141,7 @@ def test_a_decision_by_the_current_time_is_open_to_clock_jumps(explore: Explore)
     assert (result.under(None), result.under(Fault.CLOCK_JUMP), result.exhausted) == ("stalled", "lost", True)
 
 
+@pytest.mark.deep
 def test_what_a_lease_has_left_is_virtual_to_the_millisecond(explore: Explore) -> None:
     """A watchdog that extends below 1,000 ms reads 1,000, or 999, as the server's own clock has it."""
 

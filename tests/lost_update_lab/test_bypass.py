@@ -104,6 +104,7 @@ def test_a_lazy_object_is_not_asked_what_it_stands_for(harness: Callable[..., Ha
     del lazy
 
 
+@pytest.mark.deep
 def test_an_open_session_that_wakes_up_is_noticed(explore: Explore, explorer_urls: tuple[str, str]) -> None:
     with psycopg.connect(explorer_urls[0], autocommit=True):  # hooked: known
         raw = pq.PGconn.connect(explorer_urls[0].encode())

@@ -124,6 +124,7 @@ def asked_again(own: bank.Bank) -> Iterator[None]:
         client.delete("lock")
 
 
+@pytest.mark.deep
 def test_a_client_that_resends_after_its_connection_broke_is_followed_to_the_end(
     explore: Callable[..., SearchResult],
 ) -> None:

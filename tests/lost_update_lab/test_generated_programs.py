@@ -54,7 +54,7 @@ def compared(
     return schedules[0], schedules[1]
 
 
-@pytest.mark.deep_after(1)
+@pytest.mark.deep
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize(
     ("most", "examples", "faults"),
@@ -72,6 +72,7 @@ def test_the_search_of_two_programs_leaves_out_no_outcome(
     assert reduced < referee
 
 
+@pytest.mark.deep
 def test_a_crash_after_a_failover(explorer_urls: Urls) -> None:
     """Had A died before it, B would have ended everything, and no replica would have taken over. It was left out."""
     twice = (Finally((Command("INCRBY"),), (Command("INCRBY"),)),)

@@ -83,6 +83,7 @@ def test_a_pause_is_long_enough_for_a_waiter_that_goes_in_after_half_a_minute(
     assert (result.worst, result.exhausted) == ("lost", True)
 
 
+@pytest.mark.deep
 def test_a_hundred_attempts_that_change_nothing_end_no_pause(harness: Callable[..., Harness]) -> None:
     steps = [Transition(Kind.STEP, who) for who in "AAABBB"]  # A has read; B has found the lock taken
     deposit = bank.locked_by(by_the_time_in_the_value(0.2))
@@ -90,7 +91,7 @@ def test_a_hundred_attempts_that_change_nothing_end_no_pause(harness: Callable[.
     assert (found.word, found.faults) == ("lost", (Fault.PAUSE,))
 
 
-@pytest.mark.deep_after(1)
+@pytest.mark.deep
 @pytest.mark.parametrize(("work", "seconds"), [(20.0, 15.0), (100.0, 95.0)])
 def test_a_waiter_that_counts_its_tries_enters_before_a_long_section_ends(
     explore: Explore, work: float, seconds: float
@@ -112,6 +113,7 @@ def at_leisure(own: bank.Bank, amount: int) -> str:
     return "ok"
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("reduction", list(Reduction))
 def test_a_pause_may_end_between_two_steps_that_only_read(explore: Explore, reduction: Reduction) -> None:
     """While A is paused nothing changes but the time: B wakes, reads 100, and A goes on before B writes."""

@@ -133,6 +133,7 @@ def test_answers_that_forget_what_is_committed_are_noticed(
     assert "not repeatable" in noticed(explore, bank.no_lock, monkeypatch)
 
 
+@pytest.mark.deep
 def test_answers_that_forget_how_a_transaction_came_there_are_noticed(
     explore: Explore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -178,6 +179,7 @@ def signed(own: bank.Bank, amount: int) -> str:
     return "ok"
 
 
+@pytest.mark.deep
 def test_what_can_be_read_and_makes_no_state_is_part_of_a_question(
     harness: Callable[..., Harness], explore: Explore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

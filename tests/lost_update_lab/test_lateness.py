@@ -51,6 +51,7 @@ def due_one_after_the_other(own: bank.Bank, amount: int) -> str:
     return "ok"
 
 
+@pytest.mark.deep
 def test_a_pause_of_one_makes_no_other_late(explore: Explore, monkeypatch: pytest.MonkeyPatch) -> None:
     """While A is paused, so are A's own timers: the next one is the lease, and B would be 5 s late for it."""
     real, ticks = virtual_clock.tick, 0

@@ -141,12 +141,14 @@ def test_plain_state_is_each_workers_own_and_new_in_each_schedule(
     assert result.under(None) == UNBROKEN
 
 
+@pytest.mark.deep
 def test_a_token_that_workers_shared_would_be_seen(harness: Callable[..., Harness]) -> None:
     """The control: it is not put back, and nobody looks."""
     result = Search(harness(locked_by(with_a_token), faults=0)).explore()
     assert result.worst == "stalled" or "told the same as before" in result.cause
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize(
     ("lock", "told"),
     [

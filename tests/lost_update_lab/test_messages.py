@@ -135,7 +135,7 @@ def test_in_memory_or_executed_the_search_is_the_same(explore: Explore, deposit:
     assert executed.in_memory == 0
 
 
-@pytest.mark.deep_after(1)
+@pytest.mark.deep
 @pytest.mark.parametrize("recorded", [True, False])
 def test_a_message_that_is_unread_is_a_part_of_the_state(
     explore: Explore, monkeypatch: pytest.MonkeyPatch, recorded: bool
@@ -187,6 +187,7 @@ def test_a_message_that_is_forgotten_is_noticed(explore: Explore, monkeypatch: p
     assert "not repeatable" in result.cause
 
 
+@pytest.mark.deep
 def test_a_server_that_tells_of_keys_is_executed(harness: Callable[..., Harness]) -> None:
     """Then any command may send a message, and so may the end of a lease."""
     found = harness(bank.locked_by(woken))

@@ -50,6 +50,7 @@ def watchdog(own: bank.Bank) -> WatchdogLuaLock:
     return WatchdogLuaLock("lock", redis=own.redis)
 
 
+@pytest.mark.deep
 def test_an_orphan_that_renews_for_ever_is_a_stall(harness: Callable[..., Harness]) -> None:
     """Its rounds differ, each sees another PTTL: yet nothing goes on any more."""
     with_an_orphan = roughly([Transition(Kind.RENEWAL_LIVES, "A")])

@@ -119,6 +119,7 @@ def test_a_file_that_is_only_read_or_logged_to_is_no_lock(explore: Explore) -> N
         handler.close()
 
 
+@pytest.mark.deep
 def test_a_thread_that_hangs_is_reported_with_its_traceback(
     explore: Explore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -185,6 +186,7 @@ def test_a_thread_at_a_breakpoint_does_not_hang() -> None:
     assert found == [True, False]
 
 
+@pytest.mark.deep
 def test_the_budget_bounds_real_time_whatever_is_done_in_it(explore: Explore) -> None:
     until, over = time.monotonic() + 20, list[bool]()
 
@@ -220,6 +222,7 @@ def test_a_sleep_that_passes_no_gate_is_told_as_one(explore: Explore) -> None:
     assert result.remedy == hang.BY_THE_MODULE
 
 
+@pytest.mark.deep
 def test_workers_cannot_be_told_apart_by_what_processes_have_in_common(explore: Explore) -> None:
     """Two processes of a server have a main thread each, of the same name, and after a fork of the same number."""
 

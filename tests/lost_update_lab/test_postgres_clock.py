@@ -103,6 +103,7 @@ def test_forgetting_the_clock_would_be_noticed(
     assert wrong.cause or wrong.counts != right.counts
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(("work", "word"), [(9.8, UNBROKEN), (10.2, "lost")])
 def test_who_works_longer_than_its_lease_is_found_between_two_polls(
     explore: Explore, work: float, word: str
@@ -111,6 +112,7 @@ def test_who_works_longer_than_its_lease_is_found_between_two_polls(
     assert (result.cause, result.exhausted, result.worst) == ("", True, word)
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize(("compares", "word"), [("<", UNBROKEN), ("<=", "lost")])
 def test_at_the_very_end_of_a_lease(explore: Explore, compares: str, word: str) -> None:
     """Both wake at the same time, and nobody is a moment late."""
@@ -163,6 +165,7 @@ def waits(setting: str, work: float) -> Callable[[Bank, int], str]:
     return deposit
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("setting", ["SET LOCAL lock_timeout = '2s'", "SET LOCAL statement_timeout = 2000"])
 @pytest.mark.parametrize(("work", "gives_up"), [(1.8, False), (2.2, True)])
 def test_who_waits_for_a_row_gives_up_in_virtual_time(
@@ -187,7 +190,7 @@ def slow(setting: str) -> Callable[[Bank, int], str]:
     return deposit
 
 
-@pytest.mark.deep_after(1)
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "setting", ["SET lock_timeout = '1ms'", "SELECT set_config('lock_timeout', '1ms', false)"]
 )
@@ -204,12 +207,14 @@ def test_a_real_time_out_would_be_noticed(explore: Explore, monkeypatch: pytest.
     assert len(found.finals) > 1, "a deposit that gave up is missing"
 
 
+@pytest.mark.deep
 def test_a_pause_keeps_others_out_for_longer_than_they_wait(explore: Explore) -> None:
     result = explore(waits("SET LOCAL lock_timeout = '2s'", 0), faults=1, kinds={Fault.PAUSE})
     assert (result.cause, result.exhausted, result.under(None)) == ("", True, UNBROKEN)
     assert result.under(Fault.PAUSE) == "stalled"
 
 
+@pytest.mark.deep
 def test_a_sleep_that_takes_too_long_is_ended(explore: Explore) -> None:
     told: set[str] = set()
 

@@ -51,6 +51,7 @@ def two(race: Race, operation: object) -> None:
     race.worker("Bob", operation, "XMAS", customer=2)  # type: ignore[arg-type]
 
 
+@pytest.mark.deep
 def test_a_race_fails_with_the_smallest_order_and_replays_it(
     servers: None, race: Race, tmp_path: Path
 ) -> None:
@@ -175,6 +176,7 @@ def test_pages(pytester: pytest.Pytester, below: Path) -> None:
     done.stdout.fnmatch_lines([f"*Page: pages/{page.name}"])
 
 
+@pytest.mark.deep
 def test_the_page_of_a_replay(below: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In a process of its own, which is no part of this project."""
     monkeypatch.setenv("PYTEST_ADDOPTS", "-p lost_update_lab.pytest_plugin -p no:django")

@@ -61,7 +61,7 @@ def without_the_worker(server: bytes, worker: bytes) -> Iterator[bytes]:
     yield server
 
 
-@pytest.mark.deep_after(1)
+@pytest.mark.deep
 @pytest.mark.parametrize("deposit", [in_a_transaction, bank.locked_by(naive)])
 def test_the_referee_would_notice_a_wrong_relation(
     explore: Explore, monkeypatch: pytest.MonkeyPatch, deposit: Any

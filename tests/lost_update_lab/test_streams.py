@@ -104,7 +104,7 @@ def claimed_by_a_script(bank: Bank) -> Iterator[None]:
     yield
 
 
-@pytest.mark.deep_after(2)
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("lock", [queue, queue_by_a_script, token])
 def test_a_stream_is_explored_to_its_end(lock: Callable[[Bank], Any], explore: Explore) -> None:
     """By the server's own clock no entry had the same number twice, and no state came again."""

@@ -171,6 +171,7 @@ def finals(result: SearchResult) -> Any:
     return result.finals
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("deposit", [the_same_again, sleeps_while_it_watches, ends_meanwhile])
 def test_the_search_comes_to_what_the_referee_comes_to(explore: Explore, deposit: Any) -> None:
     bounds: dict[str, Any] = {"slack": 0} if deposit is ends_meanwhile else {}
@@ -185,6 +186,7 @@ def test_the_same_holds_for_locks_and_a_crash(explore: Explore, lock: Any) -> No
     assert finals(explore(deposit, **bounds)) == finals(explore(deposit, **bounds, reduction="none"))
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("deposit", "kinds"),
     [
@@ -224,6 +226,7 @@ def test_a_command_that_forgets_whose_watch_it_breaks_is_noticed(
     assert "not repeatable" in noticed(explore, the_same_again, monkeypatch)
 
 
+@pytest.mark.deep
 def test_a_state_without_the_broken_watch_misses_an_end(
     explore: Explore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -236,6 +239,7 @@ def test_a_state_without_the_broken_watch_misses_an_end(
 # -- locks of the field -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.deep
 def test_polls_beside_a_watch_are_one(explore: Explore) -> None:
     result = explore(locked_by(by_set), faults=1, kinds={Fault.CRASH})
     assert (result.cause, result.exhausted, result.worst) == ("", True, "unbroken")

@@ -91,7 +91,7 @@ def better(fewer: SearchResult, more: SearchResult) -> list[str]:
     return found
 
 
-@pytest.mark.deep_after(1)
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("take", "give_back"),
     [

@@ -156,6 +156,7 @@ def peer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Pat
     return make
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("hangs", ["wait", "exit 0"])
 def test_what_a_peer_has_started_ends_with_it(peer: Callable[[str], Path], hangs: str) -> None:
     said = peer(f"sleep 600 </dev/null >/dev/null 2>&1 & echo $! >$file; {hangs}")
@@ -168,6 +169,7 @@ def test_what_a_peer_has_started_ends_with_it(peer: Callable[[str], Path], hangs
         time.sleep(0.01)
 
 
+@pytest.mark.deep
 def test_a_peer_that_hangs_in_its_replays_has_answered_before(peer: Callable[[str], Path]) -> None:
     peer("""echo '{"schedules": 8, "seconds": 2, "verdict": "lost", "cause": ""}'; sleep 600""")
     row = explorer_peer.measure(CASES["no lock"], 0.1, False, "", "")

@@ -67,6 +67,7 @@ def test_every_contender_has_its_row(measured):
     assert contended["fair-lock"]["commands"]["median"] > 0
 
 
+@pytest.mark.deep
 @pytest.mark.skipif(not can_pin(), reason="this system cannot pin processes to a CPU")
 def test_parts_can_be_chosen():
     found = measure(replace(TINY, parts=frozenset({"limit", "unpinned"})))
@@ -117,6 +118,7 @@ def test_without_pinning_a_goal_says_so(measured):
     assert all("was not pinned to one CPU" in goal["reason"] for goal in judge(free))
 
 
+@pytest.mark.deep
 def test_a_lock_that_does_not_lock_is_found_out(monkeypatch):
     nothing = Contender("nothing", "", lambda _: (lambda: None, lambda: None))
     monkeypatch.setattr(contended, "contender", lambda _: nothing)
@@ -262,6 +264,7 @@ def test_a_foreign_process_that_hangs_is_killed_and_reported(tmp_path, monkeypat
     child.close()
 
 
+@pytest.mark.deep
 def test_other_programs_are_told_apart_from_our_own():
     spinning = subprocess.Popen([sys.executable, "-c", "while True: pass"])
     try:

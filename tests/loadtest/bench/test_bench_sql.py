@@ -57,11 +57,13 @@ def test_one_part_of_bench_strategies(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "not measured" in capsys.readouterr().out
 
 
+@pytest.mark.deep
 def test_a_strategy_that_loses_money_is_not_right() -> None:
     """How soon it loses is luck; that it does is not."""
     assert any(not callers.rate("no-lock", accounts=1, seconds=0.3, callers=4).right for _ in range(20))
 
 
+@pytest.mark.deep
 def test_a_caller_that_gave_up_is_not_counted_and_ends_no_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(callers.IDLE, "retries", 0)
     assert callers.rate("optimistic-version", accounts=1, seconds=0.3, callers=4).right
@@ -74,6 +76,7 @@ def test_a_caller_that_starts_after_the_time_is_over_still_has_a_figure() -> Non
     assert lock_tables._caller("centre-lock", "default", 1)()(over) == (1, 0)
 
 
+@pytest.mark.deep
 def test_each_way_to_import_leaves_books_that_balance(monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[Book] = []
     fresh = callers.fresh_book
@@ -99,6 +102,7 @@ def test_a_pgbench_that_posts_nothing_is_not_right(monkeypatch: pytest.MonkeyPat
     assert not rates.one("pgbench", 1, 0.3).right
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("who", ["pgbench", "atomic-update"])
 def test_a_strategy_or_a_pgbench_that_fails_has_a_reason(who: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also the one that all others are compared with; the goals say why they were not measured."""
@@ -125,6 +129,7 @@ def test_a_reconcile_that_fails_has_a_reason(monkeypatch: pytest.MonkeyPatch) ->
     assert "no_such_module" in row["reason"]
 
 
+@pytest.mark.deep
 def test_a_strategy_that_keeps_no_accounts_here_is_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rates, "CONTENDERS", ("pgbench",))
     rows = {row["strategy"]: row for row in rates.measure(nullcontext, 1, 1, 0.1, ("redis-atomic",))}

@@ -102,6 +102,7 @@ def test_two_users_share_and_the_last_one_ends_them():
         assert not any(map(lives, servers))
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGKILL])
 def test_a_killed_user_is_no_user(signum):
     with user() as (process, _):
@@ -111,6 +112,7 @@ def test_a_killed_user_is_no_user(signum):
         wait_until(lambda: not any(map(lives, servers)))
 
 
+@pytest.mark.deep
 def test_up_while_a_user_runs_keeps_them_when_it_leaves():
     with user() as (process, address):
         assert embedded.up()["DATABASE_URL"] == address
@@ -118,6 +120,7 @@ def test_up_while_a_user_runs_keeps_them_when_it_leaves():
         assert embedded.status()["running"]
 
 
+@pytest.mark.deep
 def test_down_refuses_while_a_user_runs(lab):
     with user():
         servers = processes()
@@ -186,6 +189,7 @@ def test_a_state_file_left_by_a_reboot_is_no_running_server(lab):
         assert given["DATABASE_URL"] != "postgresql://gone"
 
 
+@pytest.mark.deep
 def test_a_step_of_the_clock_ends_nothing(lab, monkeypatch):
     """The kernel then names another time of the boot, and with it another start of every process."""
     with embedded.using() as given:
@@ -212,6 +216,7 @@ def test_given_servers_are_not_started(monkeypatch):
         assert "valkey" in embedded.status()["pids"]
 
 
+@pytest.mark.deep
 def test_a_server_that_cannot_start_says_why_and_the_next_try_is_a_new_one(lab):
     (lab.folder / "postgres").mkdir()
     obstacle = lab.folder / "postgres" / "not-ours"

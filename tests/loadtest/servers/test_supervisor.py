@@ -34,6 +34,7 @@ def answers(url: str) -> bool:
         return False
 
 
+@pytest.mark.deep
 def test_the_keeper_starts_killed_servers_again(lab):  # noqa: F811
     with embedded.using() as addresses:
         with psycopg.connect(addresses["DATABASE_URL"]) as connection:
@@ -96,6 +97,7 @@ def test_what_keeps_ending_is_tried_ever_more_rarely_and_never_given_up(tmp_path
     server.close()
 
 
+@pytest.mark.deep
 def test_a_server_that_cannot_be_started_stops_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     told: list[str] = []
     supervisor = Supervisor(told.append)

@@ -30,6 +30,7 @@ def headless(ledger: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=280)
 
 
+@pytest.mark.deep
 def test_lost_money_is_the_exit_code(ledger: str, tmp_path: Path) -> None:
     port = str(free_port())
     done = headless(
@@ -48,6 +49,7 @@ def test_lost_money_is_the_exit_code(ledger: str, tmp_path: Path) -> None:
     assert len(list(tmp_path.glob("*.history.jsonl"))) == 2
 
 
+@pytest.mark.deep
 def test_kept_money_is_exit_code_0(ledger: str) -> None:
     done = headless(ledger, "--strategy", "select-for-update", "--iterations", "5")
     assert done.returncode == 0, done.stderr
@@ -55,6 +57,7 @@ def test_kept_money_is_exit_code_0(ledger: str) -> None:
     assert "Operations ok / fail / unknown: 10 / 0 / 0" in done.stderr
 
 
+@pytest.mark.deep
 def test_a_missing_server_is_reported_once_and_without_a_traceback() -> None:
     done = headless(f"http://127.0.0.1:{free_port()}", "--run-time", "2s")
     assert done.returncode == 2, done.stderr
@@ -62,6 +65,7 @@ def test_a_missing_server_is_reported_once_and_without_a_traceback() -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.deep
 def test_a_test_in_which_nothing_was_acknowledged_is_no_success(ledger: str) -> None:
     body = json.dumps({"strategy": "no-lock", "accounts": [{"account": "B1"}]}).encode()
     asked = urllib.request.Request(f"{ledger}/api/books", body, {"Content-Type": "application/json"})

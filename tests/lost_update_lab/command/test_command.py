@@ -98,7 +98,7 @@ def test_a_scenario_that_is_kept(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.startswith("kept: exhausted within these bounds")
 
 
-@pytest.mark.deep_after(1)
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("lock", "code", "hazards"),
     [
@@ -173,7 +173,7 @@ def test_a_schedule_as_a_test() -> None:
     ]
 
 
-@pytest.mark.deep_after(1)
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("command", "prefix", "of", "bounds"),
     [

@@ -41,6 +41,7 @@ def assert_nothing_left(servers: list[psutil.Process], folders: list[Path]) -> N
         time.sleep(0.05)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("signum", [signal.SIGKILL, signal.SIGINT])
 def test_a_killed_owner_leaves_nothing(signum):
     process, servers, folders = owner("sys.stdin.read()")
@@ -57,6 +58,7 @@ def test_an_owner_that_just_ends_leaves_nothing():
     assert_nothing_left(servers, folders)
 
 
+@pytest.mark.deep
 def test_a_forked_child_does_not_keep_the_servers_alive():
     process, servers, folders = owner("child = os.fork()\nif child == 0: sys.stdin.read()\nos._exit(0)")
     process.wait(100)
@@ -70,6 +72,7 @@ def test_a_paused_server_ends_too():
     assert_nothing_left(servers, folders)
 
 
+@pytest.mark.deep
 def test_a_killed_reaper_is_replaced():
     process, servers, folders = owner(
         "import psutil\n"
@@ -81,6 +84,7 @@ def test_a_killed_reaper_is_replaced():
     assert_nothing_left(servers, folders)
 
 
+@pytest.mark.deep
 def test_the_servers_do_not_hold_the_callers_output():
     """A caller that reads until the end of the output (`$(…)` in a shell) must not wait for the servers."""
     done = subprocess.run(

@@ -23,6 +23,7 @@ def test_replicas_follow(replica_set):
 
 
 # One after the other on the same servers: each takes over from where the last failover left them.
+@pytest.mark.deep
 @pytest.mark.parametrize(("severed", "lock_after"), [(True, None), (False, b"A")])
 def test_a_lock_that_only_the_primary_had_is_lost(severed, lock_after, replica_set):
     client = replica_set.client()
@@ -51,6 +52,7 @@ def test_a_lock_that_only_the_primary_had_is_lost(severed, lock_after, replica_s
     assert old.client().get("lock") == (b"B" if severed else b"A")
 
 
+@pytest.mark.deep
 def test_waiting_for_a_failover_that_does_not_come_says_so(replica_set):
     with pytest.raises(ServerError, match=r"no replica was promoted within 0\.3 s.*sentinel\.log"):
         replica_set.await_failover(replica_set.primary, timeout=0.3)

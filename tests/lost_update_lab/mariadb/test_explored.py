@@ -83,6 +83,7 @@ def test_a_time_out_comes_by_virtual_time(explore: Explore) -> None:
     assert found.seconds < 50
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("name", ["select for update", "GET_LOCK"])
 def test_a_crashed_holder_lets_go(name: str, explore: Explore) -> None:
     """Of its row, and of its name: both die with its session."""

@@ -31,6 +31,7 @@ def in_a_transaction(held: list[Any], command: str) -> None:
         cursor.execute(command)
 
 
+@pytest.mark.deep
 def test_an_invariant_that_stays_in_a_transaction(trial: Trial) -> None:
     held: list[Any] = []
 

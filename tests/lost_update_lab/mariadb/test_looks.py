@@ -68,7 +68,7 @@ def is_the_sum() -> bool:
     return found in (-1, right or 0)
 
 
-@pytest.mark.deep_after(1)
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("refresh", "word"),
     [
@@ -90,14 +90,14 @@ def test_a_sum_that_misses_what_was_committed_meanwhile(
     assert (LOOKED in str(result)) is (word == VIOLATED)
 
 
-@pytest.mark.deep_after(1)
+@pytest.mark.deep
 @pytest.mark.parametrize("refresh", [UPSERT, VALUES])
 def test_under_repeatable_read_what_it_looks_at_is_locked(trial: Trial, refresh: str) -> None:
     result = trial(both(adds(refresh, "REPEATABLE READ")), setup=opened, invariant=is_the_sum, control=False)
     assert (result.verdict, result.exhausted) == (KEPT, True), str(result)
 
 
-@pytest.mark.deep_after(2)
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("refresh", "level"),
     [
@@ -122,7 +122,7 @@ TAKE, GIVE = (
 )
 
 
-@pytest.mark.deep_after(2)
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize(
     ("body", "word"),
     [
@@ -160,6 +160,7 @@ def test_a_routine_that_locks_by_several_statements_is_not_kept(trial: Trial, bo
     assert ("send the statements of that function one by one" in told) is (word == INCONCLUSIVE)
 
 
+@pytest.mark.deep
 def test_with_faults_it_comes_to_its_end(trial: Trial) -> None:
     """A crash, or a reply that is lost, in the middle of it."""
     counts = "INSERT INTO total SELECT 1, COUNT(*) FROM total ON DUPLICATE KEY UPDATE sum = sum + VALUES(sum)"

@@ -97,7 +97,7 @@ def two_shifts() -> None:
     shop.ask("INSERT INTO shift (id, on_call) VALUES (1, FALSE), (2, TRUE)")
 
 
-@pytest.mark.deep_after(1)
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("first", "second"),
     [

@@ -52,7 +52,7 @@ def waits_there_and_here(tries: int) -> Callable[[Bank, int], str]:
     return deposit
 
 
-@pytest.mark.deep_after(1)
+@pytest.mark.deep
 @pytest.mark.parametrize(("tries", "word"), [(1_000_000, UNBROKEN), (10, "lost")])
 def test_a_wait_in_the_server_and_one_at_home_are_one_poll(explore: Explore, tries: int, word: str) -> None:
     """They were two rounds, never the same as the one before: a search of 50,000 decisions that had no end. One that

@@ -64,7 +64,7 @@ def words(result: Any) -> dict[str, set[str]]:
     return found
 
 
-@pytest.mark.deep_after(1)
+@pytest.mark.deep
 @pytest.mark.parametrize("operation", [pay, pay_by_name])
 def test_the_control_breaks_without_the_lock(trial: Trial, operation: Any) -> None:
     result = trial([(operation, 1), (operation, 2)])
@@ -117,6 +117,7 @@ def reserve(number: int, *, sql: Any) -> bool:
         return bool(taken)
 
 
+@pytest.mark.deep
 def test_a_primary_key_is_dropped_and_there_again(trial: Trial) -> None:
     """With the foreign key that refers to it. The redemptions' own numbers are AUTO_INCREMENT: nothing to miss."""
     for _ in range(2):

@@ -196,7 +196,7 @@ def charge(invoice: int, by_lock: bool, *, sql: Any) -> str:
     return "charged already" if charged else "charged"
 
 
-@pytest.mark.deep_after(1)
+@pytest.mark.deep
 @pytest.mark.parametrize("faults", [{}, {"crashes": 1}])
 def test_a_task_that_is_delivered_twice(trial: Trial, faults: dict[str, int]) -> None:
     how: dict[str, Any] = {"retry": "delivered twice", **faults}
@@ -205,6 +205,7 @@ def test_a_task_that_is_delivered_twice(trial: Trial, faults: dict[str, int]) ->
     assert (found.verdict, found.exhausted) == ("kept", True), str(found)
 
 
+@pytest.mark.deep
 def test_a_task_that_is_delivered_again_after_a_crash(trial: Trial) -> None:
     def in_two_commits(invoice: int, *, sql: Any) -> None:
         with sql.cursor() as cursor:
@@ -216,6 +217,7 @@ def test_a_task_that_is_delivered_again_after_a_crash(trial: Trial) -> None:
     assert trial([worker("task", charge, 1, by_lock=True)], **how).kept
 
 
+@pytest.mark.deep
 def test_a_schedule_that_is_left_at_a_deadlock(trial: Trial) -> None:
     def both_rows(one: int, other: int, *, sql: Any) -> None:
         sql.begin()
@@ -229,6 +231,7 @@ def test_a_schedule_that_is_left_at_a_deadlock(trial: Trial) -> None:
     assert "were left at a deadlock" in found.bounds
 
 
+@pytest.mark.deep
 def test_a_setup_asks_for_a_connection(trial: Trial) -> None:
     def opens(sql: Any) -> None:
         with sql.cursor() as cursor:

@@ -59,6 +59,7 @@ def does_nothing(sql: Any) -> None:
 RETRIED = {"lost_replies": 1, "retry": psycopg.OperationalError}
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize(
     ("operation", "bounds", "word"),
     [
@@ -83,6 +84,7 @@ def under_a_key(sql: Any, redis: Any) -> None:
     redis.delete("lock")
 
 
+@pytest.mark.deep
 def test_a_key_that_a_crash_leaves_is_what_is_told(trial: Trial) -> None:
     """The rows of a whole serial order were told, though a worker that dies may have done nothing."""
     result = trial([under_a_key], setup=opened(ACCOUNTS), crashes=1)

@@ -203,7 +203,7 @@ def taken_or_there(taken: str, _: None) -> bool:
         return (taken == "job") != bool(keys.llen("jobs"))
 
 
-@pytest.mark.deep_after(1)
+@pytest.mark.deep
 @pytest.mark.parametrize(("seconds", "verdict"), [(2, "violated"), (10, "kept")])
 def test_a_pop_that_is_given_up(trial: Trial, seconds: float, verdict: str) -> None:
     """A job that comes at that very moment is taken by a client that is gone. A later one stays."""

@@ -36,6 +36,7 @@ def redeem_locked_by_ann(sql: Any) -> str:
     return redeem_locked("XMAS", 1, sql)
 
 
+@pytest.mark.deep
 def test_an_object_that_the_workers_share(trial: Trial) -> None:
     shared = Voucher(uses=1)
     result = trial([worker("Ann", use, shared), worker("Bob", use, shared)], setup=one_voucher)
@@ -71,6 +72,7 @@ def test_a_variable_that_is_filled_later_is_none_of_a_loop(trial: Trial) -> None
     assert trial(workers, setup=one_voucher).kept
 
 
+@pytest.mark.deep
 def test_a_class_that_cannot_be_hashed(trial: Trial) -> None:
     class Equal(type):
         def __eq__(cls, other: object) -> bool:

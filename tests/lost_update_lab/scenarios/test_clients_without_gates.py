@@ -44,7 +44,7 @@ def by_wire(sql: Any) -> str:
     return redeem_locked("XMAS", 1, sql)
 
 
-@pytest.mark.deep_after(1)
+@pytest.mark.deep
 @pytest.mark.parametrize("crashes", [0, 1])
 @pytest.mark.parametrize("operation", [touch, only_touch, by_wire])
 def test_a_client_past_the_gates(trial: Trial, operation: Any, crashes: int) -> None:
@@ -65,6 +65,7 @@ def test_a_database_in_a_file(trial: Trial, tmp_path: Path) -> None:
         trial([counts, counts], setup=one_voucher)
 
 
+@pytest.mark.deep
 def test_a_database_in_memory_is_its_own(trial: Trial) -> None:
     def counts(sql: Any) -> str:
         with sqlite3.connect(":memory:") as ours:

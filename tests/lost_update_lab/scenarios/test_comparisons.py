@@ -133,6 +133,7 @@ def redeem_the_first_time(code: str, customer: int) -> str:
     return "redeemed"
 
 
+@pytest.mark.deep
 def test_what_a_serializable_transaction_has_read_is_no_lock_of_its_session(servers: dict[str, Any]) -> None:
     """pg_locks shows it beyond the end of the transaction. A session that called a function (COUNT) is asked for locks
     when it is closed, and had some in one schedule and none in another: "told the same, and does something else"."""

@@ -31,7 +31,7 @@ async def redeem(code: str, query: str) -> bool:
     return row[0] > 0
 
 
-@pytest.mark.deep_after(1)
+@pytest.mark.deep
 @pytest.mark.parametrize(("query", "verdict"), [(READ, "violated"), (READ + " FOR UPDATE", "kept")])
 def test_psycopg(trial: Trial, query: str, verdict: str) -> None:
     result = trial([(redeem, "XMAS", query)] * 2, setup=one_voucher, crashes=1)
@@ -65,7 +65,7 @@ async def count_two(how: str) -> None:
         await asyncio.wait_for(count_at_once(), 5)
 
 
-@pytest.mark.deep_after(1)
+@pytest.mark.deep
 @pytest.mark.parametrize("how", ["one after the other", "within a time"])
 def test_one_coroutine_at_a_time(trial: Trial, how: str) -> None:
     result = trial([(count_two, how), (count_two, how)])

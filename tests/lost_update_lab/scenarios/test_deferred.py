@@ -82,7 +82,7 @@ def one_is_in(ann: object, bob: object) -> bool:
     return inside <= 1
 
 
-@pytest.mark.deep_after(3)
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "operation",
     [
@@ -103,6 +103,7 @@ def test_two_that_commit_at_the_same_moment_do_not_see_each_other(trial: Trial, 
     assert "COMMIT begins" in str(result)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("defers", ["SET CONSTRAINTS ALL DEFERRED", "SELECT defers()"])
 def test_a_trigger_that_a_transaction_defers(trial: Trial, defers: str) -> None:
     setup = late(DEFERRABLE, more=BEYOND)
@@ -110,6 +111,7 @@ def test_a_trigger_that_a_transaction_defers(trial: Trial, defers: str) -> None:
     assert result.verdict == VIOLATED, str(result)
 
 
+@pytest.mark.deep
 def test_rows_that_go_with_others(trial: Trial) -> None:
     """The trigger is that of a table which no text names: a host takes his guests with him, and one has to stay."""
     leaves = """
@@ -134,11 +136,13 @@ CREATE CONSTRAINT TRIGGER one_stays AFTER DELETE ON stays DEFERRABLE INITIALLY D
     assert "COMMIT begins" in str(result)
 
 
+@pytest.mark.deep
 def test_the_same_trigger_at_once(trial: Trial) -> None:
     result = trial([enters(COMES)] * 2, setup=late(""), invariant=one_is_in, control=False)
     assert result.verdict == VIOLATED, str(result)
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("when", [DEFERRED, DEFERRABLE, f"{DEFERRED} and at once"])
 def test_a_trigger_that_locks_before_it_looks_keeps(trial: Trial, when: str) -> None:
     """What it locks, the transaction holds until it has committed."""
@@ -156,7 +160,7 @@ def test_a_commit_behind_other_statements(trial: Trial) -> None:
         trial([at_once, at_once], setup=late(), invariant=one_is_in, control=False)
 
 
-@pytest.mark.deep_after(1)
+@pytest.mark.deep
 @pytest.mark.parametrize("fault", ["crashes", "lost_replies", "pauses"])
 def test_under_a_fault(trial: Trial, fault: str) -> None:
     """Also in between: the trigger has looked, and the worker dies, or does not hear of it."""
@@ -170,6 +174,7 @@ def test_under_a_fault(trial: Trial, fault: str) -> None:
     assert (result.verdict, result.exhausted) == (KEPT, True), str(result)
 
 
+@pytest.mark.deep
 def test_double_entry(trial: Trial) -> None:
     """Each entry's lines sum to zero, in the end."""
     balanced = """

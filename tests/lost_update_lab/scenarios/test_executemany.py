@@ -86,6 +86,7 @@ def test_an_error_undoes_all_of_it(trial: Trial) -> None:
     assert trial([inserts, four], setup=accounts, invariant=with_four, control=False).kept
 
 
+@pytest.mark.deep
 def test_what_it_returns(trial: Trial) -> None:
     """As without the explorer: the results one by one."""
 

@@ -42,7 +42,7 @@ async def in_an_executor(at_once: bool) -> None:
     await asyncio.get_running_loop().run_in_executor(None, count, at_once)
 
 
-@pytest.mark.deep_after(2)
+@pytest.mark.deep
 @pytest.mark.parametrize(("at_once", "verdict"), [(False, "violated"), (True, "kept")])
 @pytest.mark.parametrize(
     "call",
@@ -67,6 +67,7 @@ def counted() -> bool:
         return keys.get("count") == b"2"
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize(("at_once", "verdict"), [(False, "violated"), (True, "kept")])
 def test_two_threads_of_one_worker(trial: Trial, at_once: bool, verdict: str) -> None:
     result = trial([(two_threads, at_once)], invariant=(counted, "an increment is lost"))

@@ -30,6 +30,7 @@ def both(redeem: Callable[..., str]) -> list[Any]:
     return [worker("Ann", redeem, "XMAS", customer=1), worker("Bob", redeem, "XMAS", customer=2)]
 
 
+@pytest.mark.deep
 def test_the_default_finds_the_outcome_of_no_serial_order(trial: Trial) -> None:
     result = trial(both(redeem), setup=one_voucher)
     assert result.verdict == "violated"
@@ -44,6 +45,7 @@ def test_the_default_finds_the_outcome_of_no_serial_order(trial: Trial) -> None:
     assert any("redemption.created" in note for note in result.notes)  # the server's own clock: not compared
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("faults", [{}, {"crashes": 1}, {"faults": 1}])
 def test_a_lock_before_the_read_is_kept(trial: Trial, faults: dict[str, int]) -> None:
     result = trial(both(redeem_locked), setup=one_voucher, **faults)
@@ -51,6 +53,7 @@ def test_a_lock_before_the_read_is_kept(trial: Trial, faults: dict[str, int]) ->
     assert "exhausted within these bounds" in str(result)
 
 
+@pytest.mark.deep
 def test_an_invariant_in_the_users_words(trial: Trial) -> None:
     sentence = "a voucher with one use was used twice"
     result = trial(both(redeem), setup=one_voucher, invariant=(lambda: redemptions() <= 1, sentence))
@@ -64,6 +67,7 @@ def test_an_invariant_may_take_the_results(trial: Trial) -> None:
     assert trial(both(redeem_locked), setup=one_voucher, invariant=one).kept
 
 
+@pytest.mark.deep
 def test_ready_made_invariants(trial: Trial) -> None:
     result = trial(both(redeem), setup=one_voucher, invariant=unique("redemption", "code"))
     assert result.sentence == "two rows of redemption have the same code"
@@ -108,6 +112,7 @@ def test_what_must_hold_at_each_commit_is_asked_at_each(trial: Trial) -> None:
     assert trial([(take_at_once, 10), (take_at_once, 20)], setup=accounts, always=law).kept
 
 
+@pytest.mark.deep
 def test_a_crash_between_two_commits_leaves_half(trial: Trial) -> None:
     result = trial(
         [(take, 10), (take, 20)], setup=accounts, invariant=balance_conserved("account.balance"), crashes=1
@@ -136,6 +141,7 @@ def one_is_done() -> bool:
     return len(rows) < 2
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("faults", "word", "told"),
     [
@@ -160,12 +166,14 @@ def in_opposite_order(first: int, second: int, sql: Any) -> None:
             sql.execute("UPDATE account SET balance = balance + 1 WHERE id = %s", [number])
 
 
+@pytest.mark.deep
 def test_a_deadlock_is_found_without_an_invariant(trial: Trial) -> None:
     result = trial([(in_opposite_order, 1, 2), (in_opposite_order, 2, 1)], setup=accounts)
     assert result.verdict == "stalled"
     assert "aborted by the database: deadlock" in result.sentence
 
 
+@pytest.mark.deep
 def test_an_invariant_allows_a_deadlock_and_a_note_says_so(trial: Trial) -> None:
     workers = [(in_opposite_order, 1, 2), (in_opposite_order, 2, 1)]
     given = {"setup": accounts, "invariant": (lambda: True, "all is well"), "control": False}
@@ -183,6 +191,7 @@ def test_a_deadlock_that_the_operation_names_is_its_answer(trial: Trial) -> None
     assert trial(workers, setup=accounts, refusals=named, control=False).verdict == "kept"
 
 
+@pytest.mark.deep
 def test_what_follows_a_deadlock_is_not_explored_if_not_asked_for(trial: Trial) -> None:
     """Everything else is."""
     result = trial([(in_opposite_order, 1, 2), (in_opposite_order, 2, 1)], setup=accounts, deadlocks=False)
@@ -191,6 +200,7 @@ def test_what_follows_a_deadlock_is_not_explored_if_not_asked_for(trial: Trial) 
     assert trial(both(redeem), setup=one_voucher, deadlocks=False).verdict == "violated"
 
 
+@pytest.mark.deep
 def test_several_operations_in_a_row_are_units_of_their_own(trial: Trial) -> None:
     twice = worker("Ann", take_at_once, 5).then(take_at_once, 6)
     result = trial([twice, worker("Bob", take_at_once, 7)], setup=accounts)
@@ -303,6 +313,7 @@ def claim_for_an_hour(redis: Any) -> None:
     redis.incr("paid")
 
 
+@pytest.mark.deep
 def test_an_invariant_may_ask_whether_a_key_ends(trial: Trial) -> None:
     """A key with a lease and one without hold the same. The one was judged, and the other taken for it."""
 
@@ -326,7 +337,7 @@ def extend(redis: Any) -> None:
     redis.expire("lease", redis.ttl("lease") + 10)
 
 
-@pytest.mark.deep_after(1)
+@pytest.mark.deep
 @pytest.mark.parametrize("form", ["ttl", "pttl", "expiretime", "queued"])
 def test_an_invariant_that_asks_how_long_a_key_lasts(trial: Trial, form: str) -> None:
     """It was told 35 years. And what is left of a lease is no part of the contents: one answer was taken for all."""
@@ -349,6 +360,7 @@ def test_an_invariant_that_asks_how_long_a_key_lasts(trial: Trial, form: str) ->
     assert trial([extend] * 2, setup=a_lease, invariant=once, control=False).kept
 
 
+@pytest.mark.deep
 def test_a_key_that_the_setup_has_made_is_not_new(trial: Trial) -> None:
     def counted() -> None:
         with redis.Redis.from_url(os.environ["REDIS_URL"]) as client:
@@ -362,6 +374,7 @@ def test_a_key_that_the_setup_has_made_is_not_new(trial: Trial) -> None:
     assert "count is new" not in told
 
 
+@pytest.mark.deep
 def test_keys_are_put_back_also_where_a_framework_empties_the_tables(scenario_urls: tuple[str, str]) -> None:
     """Under pytest-django the keys of one test were there in the next."""
     scenario = Scenario(name="keys", workers=workers_of([(add_once, "k"), (add_once, "k")]), control=False)
@@ -390,6 +403,7 @@ def test_ctrl_c_says_what_was_seen_until_then(trial: Trial) -> None:
     assert trial(both(redeem_locked), setup=one_voucher).kept
 
 
+@pytest.mark.deep
 def test_a_setup_asks_for_its_clients(trial: Trial) -> None:
     def opens(sql: Any, redis: Any) -> None:
         sql.execute(ACCOUNTS)

@@ -72,6 +72,7 @@ def is_booked_once() -> bool:
         return connection.execute("SELECT count(*) <= 1 FROM booked").fetchone() == (True,)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "operation", [by_a_set, by_a_dict, by_an_attribute], ids=["set", "dict", "attribute"]
 )
@@ -81,6 +82,7 @@ def test_what_was_done_is_remembered_by_a_process_alone(trial: Trial, operation:
     assert (result.verdict, result.exhausted) == (VIOLATED, True), str(result)
 
 
+@pytest.mark.deep
 def test_by_one_that_comes_again(trial: Trial) -> None:
     again = {"crashes": 1, "retry": "redelivered"}
     result = trial([worker("Ann", by_a_set)], setup=opened(SCHEMA), invariant=is_booked_once, **again)
@@ -98,7 +100,7 @@ def reenters(sql: Any, redis: Any) -> None:
     redis.delete("lock")
 
 
-@pytest.mark.deep_after(1)
+@pytest.mark.deep
 def test_a_token_that_is_drawn_once_is_each_processs_own(trial: Trial) -> None:
     result = trial([reenters] * 2, setup=opened(SCHEMA), invariant=is_booked_once, control=False)
     assert (result.verdict, result.exhausted) == (KEPT, True), str(result)

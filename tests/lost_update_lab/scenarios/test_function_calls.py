@@ -62,7 +62,7 @@ def fetches(source: str, target: str, sql: Any) -> None:
         cursor.fetchall()
 
 
-@pytest.mark.deep_after(4)
+@pytest.mark.deep
 @pytest.mark.parametrize("how", CALLS)
 def test_every_way_to_call_a_function(trial: Trial, how: str) -> None:
     schema = transfers(TAKE, GIVE) + BOTH
@@ -70,11 +70,13 @@ def test_every_way_to_call_a_function(trial: Trial, how: str) -> None:
     assert (result.verdict, "deadlock" in str(result)) == (STALLED, True), str(result)
 
 
+@pytest.mark.deep
 def test_a_cursor_in_the_server(trial: Trial) -> None:
     result = trial(opposite(fetches), setup=opened(transfers(TAKE, GIVE)), control=False)
     assert (result.verdict, "deadlock" in str(result)) == (STALLED, True), str(result)
 
 
+@pytest.mark.deep
 def test_a_cursor_in_the_server_that_locks_in_one_order(trial: Trial) -> None:
     result = trial(opposite(fetches), setup=opened(transfers(LOCK_BOTH, TAKE, GIVE)), control=False)
     assert (result.verdict, result.exhausted) == (KEPT, True), str(result)
@@ -87,6 +89,7 @@ CREATE OR REPLACE FUNCTION calls(which text, source text, target text) RETURNS v
 """
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize(
     "command",
     [

@@ -81,6 +81,7 @@ def opposite(operation: Callable[..., None]) -> list[Any]:
     return [worker("Ann", operation, "a", "b"), worker("Bob", operation, "b", "a")]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("operation", "schema"),
     [
@@ -105,6 +106,7 @@ def test_locks_in_one_order(trial: Trial) -> None:
     assert (result.verdict, result.exhausted) == (KEPT, True), str(result)
 
 
+@pytest.mark.deep
 def test_the_function_and_its_next_statement_are_named(trial: Trial) -> None:
     told = str(trial(opposite(transfer), setup=opened(transfers(TAKE, GIVE))))
     place = "transfer(text,text): UPDATE account SET balance = balance + 10 WHERE id = target"
@@ -134,6 +136,7 @@ def not_too_much(ann: bool, bob: bool) -> bool:
     return not (ann and bob)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("first", "word"),
     [("", VIOLATED), ("PERFORM 1 FROM account WHERE id = 'a' FOR UPDATE;", KEPT)],
@@ -166,6 +169,7 @@ def url(scenario_urls: tuple[str, str]) -> Iterator[str]:
 DEFINITION = "SELECT pg_get_functiondef('transfer'::regproc)"
 
 
+@pytest.mark.deep
 def test_functions_are_left_as_they_were_found(trial: Trial, url: str) -> None:
     """Also one which a run that was killed had left with stops."""
     run(url, TABLES + transfers(TAKE, GIVE))
@@ -188,6 +192,7 @@ def add(sql: Any) -> None:
     sql.execute("UPDATE account SET balance = balance + 1 WHERE id = 'a'")
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("operation", [transfer, add], ids=["with-functions", "without"])
 def test_a_function_that_a_killed_search_left_is_not_lost(
     trial: Trial, url: str, operation: Callable[..., None]
@@ -213,6 +218,7 @@ CREATE EVENT TRIGGER nobody_changes_it ON ddl_command_end WHEN tag IN ('CREATE F
 """
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("statements", "word"), [((LOCK_SOURCE, LOCK_TARGET), INCONCLUSIVE), ((TAKE,), KEPT)]
 )
@@ -235,7 +241,7 @@ def test_a_function_into_which_no_stop_can_be_written(
 DEADLOCK = (5, 8, 13, 19, 48)
 
 
-@pytest.mark.deep_after(3)
+@pytest.mark.deep
 @pytest.mark.parametrize("seed", sorted(range(60), key=lambda seed: seed not in DEADLOCK))
 def test_a_function_comes_to_what_its_statements_come_to(scenario_urls: tuple[str, str], seed: int) -> None:
     where = {"database": scenario_urls[0], "redis": scenario_urls[1], "disposable": True, "budget": 240}
@@ -294,7 +300,7 @@ def moves(sql: Any) -> None:
     sql.execute("UPDATE account SET balance = balance + CASE id WHEN 'a' THEN -10 ELSE 10 END")
 
 
-@pytest.mark.deep_after(3)
+@pytest.mark.deep
 @pytest.mark.parametrize("how", TWO_LOOKS)
 def test_two_looks_of_one_function_see_two_states(trial: Trial, how: str) -> None:
     """Most of them were kept when a function had a stop before some of its statements only."""
@@ -304,6 +310,7 @@ def test_two_looks_of_one_function_see_two_states(trial: Trial, how: str) -> Non
     assert result.verdict == (INCONCLUSIVE if how == "a later WHEN" else VIOLATED), str(result)
 
 
+@pytest.mark.deep
 def test_a_view_that_calls_a_function(trial: Trial) -> None:
     """A SELECT of it was one step: it only reads."""
 
@@ -318,6 +325,7 @@ def test_a_view_that_calls_a_function(trial: Trial) -> None:
     assert result.verdict == VIOLATED, str(result)
 
 
+@pytest.mark.deep
 def test_an_operator_that_calls_a_function(trial: Trial) -> None:
     def moves_by_an_operator(source: str, target: str, sql: Any) -> None:
         sql.execute("SELECT %s::text ### %s::text", [source, target])
@@ -344,6 +352,7 @@ def test_what_was_written_into_a_function_is_taken_out_again(url: str, how: str)
     assert (without_stops(after), after.count("\n")) == (before.definition, before.definition.count("\n"))
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("which", "word"),
     [("OTHERS", INCONCLUSIVE), ("deadlock_detected", INCONCLUSIVE), ("unique_violation", STALLED)],
@@ -369,6 +378,7 @@ def test_a_time_limit_of_a_function_is_not_judged(trial: Trial) -> None:
         trial(opposite(transfer), setup=opened(schema))
 
 
+@pytest.mark.deep
 def test_a_function_finds_its_session_as_it_is(trial: Trial) -> None:
     """The name of the application, FOUND and ROW_COUNT; under a role that may call nothing it was not granted."""
     schema = """
@@ -405,6 +415,7 @@ def test_a_function_finds_its_session_as_it_is(trial: Trial) -> None:
     assert (result.verdict, result.exhausted) == (KEPT, True), str(result)
 
 
+@pytest.mark.deep
 def test_a_function_that_nothing_calls_may_be_unreadable(trial: Trial) -> None:
     body = "DELETE FROM gone; SELECT count(*) FROM gone"
     broken = f"CREATE OR REPLACE FUNCTION idle() RETURNS bigint LANGUAGE sql AS '{body}';"
@@ -439,6 +450,7 @@ def the_report_is_right() -> bool:
     return run(os.environ["DATABASE_URL"], query) in ([], [(True,)])
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("call", ["pays(is_open())", "pays()", "pays(true) WHERE is_open()"])
 def test_what_the_arguments_look_at_is_looked_at_before(trial: Trial, call: str) -> None:
     """The first stop of a function was passed where something else had looked already: kept."""
@@ -452,6 +464,7 @@ def test_what_the_arguments_look_at_is_looked_at_before(trial: Trial, call: str)
     assert result.verdict == VIOLATED, str(result)
 
 
+@pytest.mark.deep
 def test_what_a_wait_and_a_stop_leave_behind_is_not_the_same(trial: Trial) -> None:
     """In memory, one was taken for the other: "came to something else than executed"."""
     body = "PERFORM 1 FROM account WHERE id = source FOR UPDATE", TAKE, "INSERT INTO held VALUES (source, 1)"

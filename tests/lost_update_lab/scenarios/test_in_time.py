@@ -66,6 +66,7 @@ def test_a_setup_that_waits_for_ever(trial: Trial, waits: Callable[[], None], to
         trial(both(redeem_locked), setup=waits, budget=SHORT)
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize(("waits", "told"), WAITS)
 @pytest.mark.parametrize("kind", ["invariant", "always"])
 def test_an_invariant_that_waits_for_ever(
@@ -75,6 +76,7 @@ def test_an_invariant_that_waits_for_ever(
         trial(both(redeem_locked), setup=one_voucher, **{kind: (waits, "waits")})
 
 
+@pytest.mark.deep
 def test_a_setup_that_waits_for_its_own_lock(trial: Trial) -> None:
     """What its sessions hold does not keep the database from being left as it was."""
     held: list[Any] = []
@@ -105,6 +107,7 @@ def test_an_invariant_that_stays_in_a_transaction(trial: Trial) -> None:
     held[0].close()
 
 
+@pytest.mark.deep
 def test_an_invariant_that_keeps_a_table_locked(trial: Trial) -> None:
     held: list[Any] = []
 

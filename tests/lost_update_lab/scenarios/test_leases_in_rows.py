@@ -34,6 +34,7 @@ def pay(work: float) -> None:
         db.execute("UPDATE till SET deadline = now() WHERE owner = 'me'")
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize(("work", "verdict"), [(9, "kept"), (11, "violated")])
 def test_a_lease_holds_as_long_as_it_says(trial: Trial, work: float, verdict: str) -> None:
     result = trial([(pay, work)] * 2, setup=a_till)

@@ -65,6 +65,7 @@ def take(sql: Any) -> int:
     return int(sql.execute("UPDATE stock SET left_over = left_over - 1 RETURNING left_over").fetchone()[0])
 
 
+@pytest.mark.deep
 def test_the_same_setup_runs_for_each_part(trial: Trial, found: psycopg.Connection[Any]) -> None:
     before = found.execute(ALL).fetchall()
     result = trial([(take,), (take,)], setup=sends(MADE), isolation=["read committed", "serializable"])
@@ -72,6 +73,7 @@ def test_the_same_setup_runs_for_each_part(trial: Trial, found: psycopg.Connecti
     assert found.execute(ALL).fetchall() == before
 
 
+@pytest.mark.deep
 def test_a_materialized_view_that_the_setup_refreshes(trial: Trial, found: psycopg.Connection[Any]) -> None:
     refresh = "UPDATE stock SET left_over = 9; REFRESH MATERIALIZED VIEW in_stock; REFRESH MATERIALIZED VIEW unfilled"
     assert trial([(take,), (take,)], setup=sends(refresh)).kept

@@ -96,6 +96,7 @@ def is_the_sum() -> bool:
     return row is not None and row[0] == (row[1] or 0)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("refresh", [REFRESH, "SELECT refresh()"])
 def test_a_sum_that_misses_what_was_committed_meanwhile(trial: Trial, refresh: str) -> None:
     result = trial(both(adds(refresh)), setup=opened, invariant=is_the_sum)
@@ -103,7 +104,7 @@ def test_a_sum_that_misses_what_was_committed_meanwhile(trial: Trial, refresh: s
     assert (BEFORE if "refresh()" in refresh else LOOKED) in str(result)
 
 
-@pytest.mark.deep_after(1)
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "operation",
     [in_a_transaction, as_psycopg_begins_it, of_a_coroutine, of_a_task],
@@ -164,6 +165,7 @@ def test_which_select_looks_elsewhere(text: str, elsewhere: bool) -> None:
     assert looks_elsewhere(text) is elsewhere
 
 
+@pytest.mark.deep
 def test_with_faults_it_comes_to_its_end(trial: Trial) -> None:
     """A crash, or a reply that is lost, in the middle of it."""
     counted = "UPDATE total SET sum = sum + (SELECT count(*) FROM total) WHERE id = 1"

@@ -52,6 +52,7 @@ def test_an_unknown_fault(trial: Trial) -> None:
         trial(two(redeem), setup=one_voucher, earthquakes=1)
 
 
+@pytest.mark.deep
 def test_a_worker_that_raises_at_once(trial: Trial) -> None:
     def broken(code: str, customer: int) -> None:
         raise KeyError(code)
@@ -98,6 +99,7 @@ def test_an_invariant_that_takes_too_many_results(trial: Trial) -> None:
         trial(two(redeem), setup=one_voucher, invariant=lambda a, b, c: True)
 
 
+@pytest.mark.deep
 def test_an_invariant_that_never_holds(trial: Trial) -> None:
     with pytest.raises(
         Mistake, match=r"the invariant \(never\) is false at the start, and after every serial order"
@@ -105,6 +107,7 @@ def test_an_invariant_that_never_holds(trial: Trial) -> None:
         trial(two(redeem_locked), setup=one_voucher, invariant=(lambda: redemptions() > 7, "never"))
 
 
+@pytest.mark.deep
 def test_an_invariant_that_holds_at_the_end_only_is_none(trial: Trial) -> None:
     assert trial(two(redeem_locked), setup=one_voucher, invariant=lambda: redemptions() == 1).kept
 
@@ -114,6 +117,7 @@ def test_an_invariant_that_raises(trial: Trial) -> None:
         trial(two(redeem), setup=one_voucher, invariant=lambda: 1 / 0)
 
 
+@pytest.mark.deep
 def test_an_invariant_that_cannot_tell(trial: Trial) -> None:
     result = trial(two(redeem_locked), setup=one_voucher, invariant=(lambda: redemptions() < 3, "three"))
     assert result.verdict == "inconclusive"
@@ -126,11 +130,13 @@ def add_under_a_lock(redis: Any) -> None:
         redis.delete("lock")
 
 
+@pytest.mark.deep
 def test_the_control_takes_locks_in_redis_too(trial: Trial) -> None:
     result = trial([add_under_a_lock, add_under_a_lock], invariant=lambda: True)
     assert "without SET NX, too, no order breaks it" in result.notes[0]
 
 
+@pytest.mark.deep
 def test_operations_that_touch_nothing(trial: Trial) -> None:
     result = trial([lambda: 1, lambda: 2])
     assert result.verdict == "inconclusive"
@@ -165,6 +171,7 @@ def test_notifications_are_not_judged(trial: Trial) -> None:
 COUNTS = Counter({"calls": 0})
 
 
+@pytest.mark.deep
 def test_a_module_that_remembers(trial: Trial) -> None:
     def counts(code: str, customer: int, sql: Any) -> None:
         COUNTS["calls"] += 1
@@ -175,6 +182,7 @@ def test_a_module_that_remembers(trial: Trial) -> None:
         trial(two(counts), setup=one_voucher)
 
 
+@pytest.mark.deep
 def test_state_that_decides_nothing_is_reported(trial: Trial) -> None:
     def counted(code: str, customer: int, sql: Any) -> str:
         COUNTS["calls"] += 1
@@ -271,6 +279,7 @@ def _test_database(trial: Trial) -> Iterator[None]:
             connection.execute("DROP DATABASE test_mistakes WITH (FORCE)")
 
 
+@pytest.mark.deep
 def test_an_operation_that_hangs(trial: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hang, "STANDS_WITHIN", 0.5)
     ours, _theirs = socket.socketpair()
@@ -280,6 +289,7 @@ def test_an_operation_that_hangs(trial: Trial, monkeypatch: pytest.MonkeyPatch) 
         trial([lambda: ours.recv(1)] * 2)
 
 
+@pytest.mark.deep
 def test_a_lock_of_this_process(trial: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hang, "STANDS_WITHIN", 0.5)
     (mutex := threading.Lock()).acquire()
@@ -314,6 +324,7 @@ def if_a_slot_is_free(redis: Any) -> None:
     if_it_is_free(SLOTS, redis)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("operation", "name"),
     [
@@ -377,6 +388,7 @@ def test_a_forked_process_has_servers_of_its_own(monkeypatch: pytest.MonkeyPatch
     child.join()
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("kind", ["psycopg_pool", "redis"])
 def test_a_pool_that_is_too_small(trial: Trial, kind: str) -> None:
     if kind == "redis":

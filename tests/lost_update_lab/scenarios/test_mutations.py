@@ -63,6 +63,7 @@ def once(key: str, sql: Any) -> bool:
     return bool(done)
 
 
+@pytest.mark.deep
 def test_a_constraint_that_is_needed_and_is_there_again_afterwards(trial: Callable[..., Result]) -> None:
     for _ in range(2):
         result = trial([(once, "a"), (once, "a")], setup=accounts, mutate=True)
@@ -120,6 +121,7 @@ TYPES = {
 }
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("how", REDEEMED)
 def test_a_primary_key_whose_values_the_server_makes_is_none(trial: Callable[..., Result], how: str) -> None:
     """Nobody can give it twice: that no schedule misses it tells nothing."""
@@ -149,6 +151,7 @@ def set_if_free(redis: Any, how: str) -> bool:
     return bool(taken)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("how", ["SETNX", "in a pipeline", "SET NX"])
 def test_a_key_that_is_set_if_it_is_free(trial: Callable[..., Result], how: str) -> None:
     workers = [worker(name, set_if_free, how=how) for name in ("Ann", "Bob")]

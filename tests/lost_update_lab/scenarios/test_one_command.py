@@ -82,7 +82,7 @@ def one_got_it(ann: object, bob: object) -> bool:
     return [ann, bob].count(True) <= 1
 
 
-@pytest.mark.deep_after(1)
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("query", "word"),
     [
@@ -131,6 +131,7 @@ def claimed(who: str, sql: Any) -> bool:
     return bool(sql.execute("SELECT claim(%s)", [who]).fetchone()[0])
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize(("locks", "word"), [("", VIOLATED), ("FOR UPDATE", KEPT)])
 def test_two_at_once_in_one_call_of_a_function(trial: Trial, locks: str, word: str) -> None:
     result = trial(both(claimed), setup=opened(locks), invariant=one_got_it, control=False)
@@ -154,7 +155,7 @@ def in_a_block(locks: str) -> Callable[[str, Any], str]:
     return operation
 
 
-@pytest.mark.deep_after(1)
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("operation", "locks", "word"),
     [
@@ -193,6 +194,7 @@ def test_a_procedure_that_commits_inside_is_not_judged(trial: Trial) -> None:
     assert ONE_BY_ONE in str(mistake.value)
 
 
+@pytest.mark.deep
 def test_a_trigger_that_takes_a_lock_first(trial: Trial) -> None:
     setup = opened(waits="LOCK TABLE ticket IN SHARE ROW EXCLUSIVE MODE;")
     result = trial(

@@ -121,7 +121,7 @@ def between(address: str, transactions: Transactions) -> str:
     return repr((found, *left_behind(address)))
 
 
-@pytest.mark.deep_after(2)
+@pytest.mark.deep
 @pytest.mark.parametrize("transactions", ONE_COMMIT.values(), ids=ONE_COMMIT)
 def test_one_commit_between_is_one_behind_which_it_comes(
     trial: Trial, scenario_urls: tuple[str, str], transactions: Transactions
@@ -131,6 +131,7 @@ def test_one_commit_between_is_one_behind_which_it_comes(
     assert between(scenario_urls[0], transactions) in seen
 
 
+@pytest.mark.deep
 def test_two_commits_between_are_not(trial: Trial, scenario_urls: tuple[str, str]) -> None:
     """So that is no verdict."""
     two: Transactions = [[ENTERS], [ADDS]]

@@ -74,6 +74,7 @@ def different(one: object, other: object) -> bool:
     return one != other
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize(
     "operation", [order_number, by_choice, by_secret, result_only, every_second, one_of_choices]
 )
@@ -87,6 +88,7 @@ def test_a_draw_among_few_is_not_kept(trial: Callable[..., Any], operation: Call
         assert found.remedy == CHOOSE_BEFORE
 
 
+@pytest.mark.deep
 def test_a_choice_that_a_closure_has_kept_is_drawn_again(trial: Callable[..., Any]) -> None:
     assert trial(by_choice, invariant=different).verdict == trial(by_choice, invariant=different).verdict
 
@@ -99,6 +101,7 @@ def by_token(redis: Any) -> None:
     redis.delete("lock")
 
 
+@pytest.mark.deep
 def test_a_token_made_letter_by_letter_is_a_name_and_a_drawn_sleep_decides_nothing(
     trial: Callable[..., Any],
 ) -> None:
@@ -153,6 +156,7 @@ def locked_by_seed(redis: Any) -> None:
     redis.delete("lock")
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("operation", [locked_by_hash, locked_by_seed])
 def test_each_process_has_a_hash_seed_of_its_own_and_the_random_seed_that_it_sets(
     trial: Callable[..., Any], operation: Callable[..., Any]

@@ -49,6 +49,7 @@ def of(operation: Callable[..., Any], *invoices: int) -> list[Any]:
     return [worker(f"task {each}", operation, each) for each in invoices]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("invariant", [None, (lambda: charges() <= 1, "charged twice")])
 def test_a_task_that_is_delivered_again_charges_twice(trial: Trial, invariant: Any) -> None:
     how: dict[str, Any] = {"setup": invoices, "crashes": 1, "invariant": invariant}
@@ -58,6 +59,7 @@ def test_a_task_that_is_delivered_again_charges_twice(trial: Trial, invariant: A
     assert "every order of task 1 delivered again after a crash, at most 1 fault (crash)" in found.bounds
 
 
+@pytest.mark.deep
 def test_the_smallest_order_shows_the_second_delivery(trial: Trial) -> None:
     found = trial(of(pay, 1), setup=invoices, crashes=1, retry="redelivered")
     assert found.schedule
@@ -106,6 +108,7 @@ def test_a_second_delivery_that_fails_is_reported(trial: Trial) -> None:
     assert trial(of(fails, 1), refusals=[psycopg.errors.UniqueViolation], **how).kept
 
 
+@pytest.mark.deep
 def test_a_task_that_is_lost_is_not_kept(trial: Trial) -> None:
     """The second delivery takes what the first one has begun for done."""
 
@@ -117,6 +120,7 @@ def test_a_task_that_is_lost_is_not_kept(trial: Trial) -> None:
     assert found.verdict == "violated"
 
 
+@pytest.mark.deep
 def test_results_of_a_second_delivery(trial: Trial) -> None:
     seen: list[Any] = []
 
@@ -186,6 +190,7 @@ def test_delivered_twice_and_crashes(trial: Trial) -> None:
     assert (found.verdict, found.hazards) == ("violated", {"contention": "kept", "crash": "violated"})
 
 
+@pytest.mark.deep
 def test_a_delivery_that_fails_beside_one_that_does_the_task(trial: Trial) -> None:
     def fails(invoice: int, sql: Any) -> None:
         pay_at_once(invoice, sql, "one")

@@ -36,6 +36,7 @@ def transfer(sql: Any) -> None:
         sql.execute("UPDATE account SET balance = balance + 10 WHERE id = '001'")
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("_", [*range(2), *(pytest.param(n, marks=pytest.mark.deep) for n in range(2, 20))])
 def test_a_command_locks_many_rows_in_the_same_order_in_each_schedule(trial: Trial, _: int) -> None:
     """Of 20 searches, 7 found the deadlock, 5 found nothing, and 8 found no schedule that could be repeated."""

@@ -47,7 +47,7 @@ def by_multi(redis: Any) -> str:
     return "allowed" if count == 1 else "later"
 
 
-@pytest.mark.deep_after(2)
+@pytest.mark.deep
 @pytest.mark.parametrize("allow", [by_one_command, by_a_script, after_a_look, by_multi])
 def test_a_right_rate_limiter_is_kept(trial: Trial, allow: Callable[..., str]) -> None:
     for faults in ({}, {"pauses": 1}):
@@ -63,6 +63,7 @@ def in_two_commands(redis: Any) -> str:
     return "allowed" if count == 1 else "later"
 
 
+@pytest.mark.deep
 def test_a_rate_limiter_whose_expire_gets_lost_is_violated(trial: Trial) -> None:
     result = trial([in_two_commands] * 2, control=False, crashes=1)
     assert result.verdict == "violated", str(result)

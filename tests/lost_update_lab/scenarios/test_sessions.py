@@ -74,6 +74,7 @@ def leaves_without_a_commit() -> None:
     adds_safely()
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(("operation", "verdict"), [(adds, "violated"), (adds_safely, "kept")])
 def test_a_search_makes_few_sessions(
     trial: Callable[..., Result], scenario_urls: tuple[str, str], operation: Any, verdict: str
@@ -85,6 +86,7 @@ def test_a_search_makes_few_sessions(
     assert after - before < FEW
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize(
     "operation", [by_a_temporary_table, with_a_setting, prepared, leaves_without_a_commit]
 )
@@ -127,6 +129,7 @@ def unlocks_too_early() -> None:
         sql.execute("UPDATE account SET balance = %s", [balance + 1])
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("crashes", [0, pytest.param(1, marks=pytest.mark.deep)])
 @pytest.mark.parametrize(
     ("operation", "verdict"),

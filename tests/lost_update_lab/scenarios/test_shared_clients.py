@@ -27,6 +27,7 @@ def count_at_once(keys: Any) -> None:
     keys.incr("count")
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(("operation", "verdict"), [(count, "violated"), (count_at_once, "kept")])
 def test_a_redis_client(trial: Trial, scenario_urls: tuple[str, str], operation: Any, verdict: str) -> None:
     with redis.Redis.from_url(scenario_urls[1]) as keys:
@@ -56,6 +57,7 @@ def session() -> Any:
     return made
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("make", [connection, session])
 def test_a_connection(trial: Trial, make: Callable[[], Any]) -> None:
     held = Held(make)
@@ -99,6 +101,7 @@ def test_a_pool_of_an_operation(trial: Trial, query: str, verdict: str) -> None:
     assert (result.verdict, result.exhausted) == (verdict, True), str(result)
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("shared", [True, False])
 @pytest.mark.parametrize(("operation", "verdict"), [(count, "violated"), (count_at_once, "kept")])
 def test_a_blocking_pool_of_one_connection(

@@ -58,7 +58,7 @@ def sell(show: type[Show | Versioned], seats: int, locks: bool = False) -> str:
     return "sold"
 
 
-@pytest.mark.deep_after(1)
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("show", "locks", "verdict"),
     [(Show, False, "violated"), (Show, True, "kept"), (Versioned, False, "kept")],

@@ -109,7 +109,7 @@ async def count_twice(how: str) -> int:
         return int(await keys.get("count"))
 
 
-@pytest.mark.deep_after(1)
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("how", "verdict"),
     [

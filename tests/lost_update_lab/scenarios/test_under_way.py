@@ -72,7 +72,7 @@ def one_row(ann: object, bob: object) -> bool:
     return ann == 1
 
 
-@pytest.mark.deep_after(6)
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize(
     ("first", "second", "invariant", "word"),
     [
@@ -114,6 +114,7 @@ def test_what_meets_a_write_under_way(
         assert missed.verdict == KEPT, "the control: it is found by that alone"
 
 
+@pytest.mark.deep
 def test_several_statements_in_one_text(trial: Trial) -> None:
     moves = "UPDATE shift SET on_call = false WHERE id = 1; UPDATE shift SET on_call = true WHERE id = 2"
     workers = [worker("Ann", by_itself(PAGE)), worker("Bob", by_itself(moves))]
