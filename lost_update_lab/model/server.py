@@ -130,6 +130,9 @@ class Server(Protocol):
         """Why a search that came to its end proves nothing if it has found no loss. `commits`: how many transactions
         others commit at most while one command is under way. None: it does."""
 
+    def notes(self) -> list[str]:
+        """What else has to be known of such a search."""
+
     def watch(self) -> None:
         """From now on, notice a client that talks to this server past the gates."""
 

@@ -69,5 +69,8 @@ class Plain:
     def unexplored(self, commits: int) -> Broken | None:
         return None
 
+    def notes(self) -> list[str]:
+        return []
+
     def hidden(self) -> bytes:
         return b""

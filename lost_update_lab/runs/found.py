@@ -119,6 +119,8 @@ class SearchResult:
     several: bool = False
     #: server → how its clock, by which something was decided, was made virtual
     virtual_clocks: dict[str, str] = field(default_factory=dict)
+    #: what else the servers have to say
+    notes: list[str] = field(default_factory=list)
 
     def counted(self, world: World) -> None:
         """A schedule was executed, as far as it was new."""

@@ -159,7 +159,8 @@ def _run(ready: Opened, replay: str, progress: Callable[[SearchProgress], None] 
         finding = search(ready, partial(examine, ready), replay, progress)
     except Broken as error:
         raise not_explored(error) from error
-    notes = [*_notes(ready), *map(_clock_note, finding.searched.virtual_clocks.items())]
+    searched = finding.searched
+    notes = [*_notes(ready), *searched.notes, *map(_clock_note, searched.virtual_clocks.items())]
     several = _several_at_a_time(ready) or _no_serial_order(ready)
     needed = scenario.control and finding.searched.exhausted and not finding.schedule
     found = control(ready) if needed else Control()

@@ -124,6 +124,7 @@ class Search(Choosing):
             result.decided.clear()
         else:
             self._unexplored()
+        result.notes = [note for server in self.harness.servers.values() for note in server.notes()]
         result.virtual_clocks = {
             server.name: server.virtual_by for server in self.harness.servers.values() if server.timed
         }

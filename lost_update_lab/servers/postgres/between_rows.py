@@ -18,6 +18,7 @@ from lost_update_lab.servers.compound import SEVERAL
 from lost_update_lab.servers.draws import INSERT
 from lost_update_lab.servers.postgres.plpgsql import lexemes
 from lost_update_lab.snapshot.catalogue import NOT_THE_USERS
+from lost_update_lab.telling.narrative import shortened
 
 #: others come after so many of its rows, not after each one of a thousand
 MOST = 8
@@ -31,6 +32,11 @@ WHERE (indisunique OR indisexclusion) AND {NOT_THE_USERS} AND NOT EXISTS (
         OR pg_get_expr(adbin, adrelid) LIKE '%nextval(%')
 )
 """  # noqa: S608  (names of our own)
+UNORDERED = (
+    "others do not come between the rows that a SELECT … FOR UPDATE locks ({}): two of these with different orders "
+    "would end in a deadlock that no schedule shows. Give all of them the same ORDER BY"
+)
+_ORDERED = re.compile(r"\bORDER\s+BY\b", re.IGNORECASE)
 _CONFLICTS = re.compile(r"\bON\s+CONFLICT\b", re.IGNORECASE)
 
 
@@ -41,8 +47,8 @@ class BetweenRows:
         self._ask = ask
         #: a command, without its values → the workers of which one such command has changed several rows
         self._by: dict[str, set[int]] = {}
-        #: … or has locked them as it read
-        self._readers: set[int] = set()
+        #: … a SELECT … FOR UPDATE → the workers for which it has locked several
+        self._reads: dict[str, set[int]] = {}
         self._keyed: set[str] | None = None
         #: (worker, command)
         self.stopping: frozenset[tuple[int, str]] = frozenset()
@@ -52,10 +58,7 @@ class BetweenRows:
         statement = text.partition(" ← ")[0]
         if max(rows, proposed(statement)) < SEVERAL or not (reads or self._may_wait(statement)):
             return False
-        if reads:
-            self._readers.add(worker)
-        else:
-            self._by.setdefault(statement, set()).add(worker)
+        (self._reads if reads else self._by).setdefault(statement, set()).add(worker)
         before, self.stopping = self.stopping, frozenset(self._those())
         return before != self.stopping
 
@@ -64,10 +67,19 @@ class BetweenRows:
 
     def _those(self) -> set[tuple[int, str]]:
         found = {(worker, text) for text, workers in self._by.items() for worker in workers}
-        if not self._readers:
+        readers = set().union(*self._reads.values())
+        if not readers:
             last = max(worker for worker, _ in found)
             return {each for each in found if each[0] != last}
-        return {each for each in found if self._readers - {each[0]}}
+        return {each for each in found if readers - {each[0]}}
+
+    def notes(self) -> list[str]:
+        """Two that read in one command, in an order that they share, do not wait for each other."""
+        workers = set().union(*self._reads.values())
+        in_order = len(self._reads) == 1 and all(_ORDERED.search(text) for text in self._reads)
+        return (
+            [] if len(workers) < SEVERAL or in_order else [UNORDERED.format(shortened(min(self._reads), 80))]
+        )
 
     def _may_wait(self, statement: str) -> bool:
         insert = INSERT.match(statement)

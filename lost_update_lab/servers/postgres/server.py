@@ -57,9 +57,8 @@ class PostgresServer(Plain):
     but makes no state, such as times of day. `counted`: the names of the tables that it shows, if it looks only at
     those that PostgreSQL's counters say were written (snapshot/written.py)."""
 
-    name = POSTGRES
+    name, virtual_by = POSTGRES, "shadowed functions"
     lags, cancels = False, True
-    virtual_by = "shadowed functions"
     #: the isolation level of transactions that do not ask for one; None: what their sessions have
     level: IsolationLevel | None = None
 
@@ -93,8 +92,7 @@ class PostgresServer(Plain):
         self._line = locks.WaitingLine(self.admin, self._blockers_of)
         self.looks = Looks(self.admin, self._blockers_of, watched=may_make is not None)
         self.answers, self.way = PostgresAnswers(), PostgresWay()
-        self.draws, self.overlaps = Draws(), Overlaps()
-        self.kept = KeptSessions()
+        self.draws, self.overlaps, self.kept = Draws(), Overlaps(), KeptSessions()
         self.unseen = HiddenOnPostgres(self.ask, " ".join(counted) or contents_sql)
         #: commands that read and write
         self.compound = Compound(partial(self.unseen.names_of, b"called"), looks=may_make is not None)
@@ -375,6 +373,9 @@ class PostgresServer(Plain):
 
     def unexplored(self, commits: int) -> Broken | None:
         return self.looks.unexplored.reason(commits)
+
+    def notes(self) -> list[str]:
+        return self.looks.rows.notes()
 
     def watch(self) -> None:
         self._bypass.watch()

@@ -72,6 +72,23 @@ def test_one_order(trial: Trial, how: str) -> None:
     assert (result.verdict, result.exhausted) == (KEPT, True), str(result)
 
 
+@pytest.mark.parametrize(
+    ("orders", "noted"),
+    [(("", ""), True), (("ORDER BY id",) * 2, False), (("ORDER BY id", "ORDER BY id DESC"), True)],
+)
+def test_selects_that_lock_several_rows_are_noted(trial: Trial, orders: tuple[str, str], noted: bool) -> None:
+    """Nobody comes between these rows. The last ones deadlock in production."""
+
+    def locks(order: str, sql: Any) -> None:
+        with sql.transaction():
+            sql.execute(f"SELECT id FROM account {order} FOR UPDATE")
+            sql.execute("UPDATE account SET balance = balance + 1 WHERE id = 'a'")
+
+    result = trial([worker("Ann", locks, orders[0]), worker("Bob", locks, orders[1])], setup=accounts)
+    assert (result.verdict, result.exhausted) == (KEPT, True), str(result)
+    assert any("Give all of them the same ORDER BY" in note for note in result.notes) is noted, str(result)
+
+
 VALUES, ADDS = (
     "INSERT INTO account VALUES {} ",
     "ON CONFLICT (id) DO UPDATE SET balance = account.balance + excluded.balance",
