@@ -40,6 +40,8 @@ _OUT_OF_REACH = f"""
 SELECT 'large objects' WHERE EXISTS (SELECT FROM pg_largeobject_metadata)
 UNION ALL SELECT 'the foreign table ' || relname FROM pg_class JOIN pg_namespace n ON n.oid = relnamespace
 WHERE relkind = 'f' AND {NOT_THE_USERS}
+UNION ALL SELECT 'the trigger ' || tgname || ', which is ENABLE ALWAYS' FROM pg_trigger WHERE tgenabled = 'A'
+UNION ALL SELECT 'the rule ' || rulename || ', which is ENABLE ALWAYS' FROM pg_rewrite WHERE ev_enabled = 'A'
 """  # noqa: S608
 
 

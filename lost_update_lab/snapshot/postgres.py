@@ -26,7 +26,12 @@ from lost_update_lab.snapshot.functions import KeptTable, Names
 
 VACUUM_EVERY = 300  # runs: each leaves dead rows, which slow down the next ones
 PATIENCE = 10  # s; a session of nobody's may be inside of a transaction for ever
-_VACUUM = sql.SQL("VACUUM (PROCESS_TOAST false) {}")
+#: it waits up to 5 s for each session that has read the table and is inside of a transaction, if it may truncate
+_VACUUM = sql.SQL("VACUUM (PROCESS_TOAST false, TRUNCATE {}) {}")
+_EMPTY = """
+SELECT {}.empty($1), NOT EXISTS (SELECT FROM pg_locks l JOIN pg_database d ON l.database = d.oid
+WHERE locktype = 'relation' AND datname = current_database() AND pid <> pg_backend_pid())
+"""
 TABLE_IS_LOCKED = "a table cannot be read or restored: a session that is no worker's has locked it"
 _LOCK_NOT_AVAILABLE = b"55P03"
 
@@ -111,7 +116,7 @@ class PostgresSnapshot:
         self._define()
         run("SET session_replication_role = replica")
         run("SET track_counts = off")  # what it restores is no change
-        self.connection.pgconn.prepare(b"empty", f"SELECT {self.schema}.empty($1)".encode())
+        self.connection.pgconn.prepare(b"empty", _EMPTY.format(self.schema).encode())
         self.connection.pgconn.prepare(b"fill", f"SELECT {self.schema}.fill($1)".encode())
         self.connection.pgconn.prepare(b"changed", self.contents_sql().encode())
 
@@ -151,12 +156,13 @@ class PostgresSnapshot:
 
     def _restore(self, every: bool) -> str:
         """Returns a table that differed and seemed not to be written."""
-        emptied = self._done(self.connection.pgconn.exec_prepared(b"empty", (b"t" if every else b"f",)))
-        if not emptied:
+        result = self.connection.pgconn.exec_prepared(b"empty", (b"t" if every else b"f",))
+        if not (emptied := self._done(result)):
             return ""
         numbers = emptied.replace("!", "").strip(",")
         tables = [self.tables[int(number) - 1] for number in numbers.split(",")]
-        vacuum = _VACUUM.format(sql.SQL(", ").join(table.quoted for table in tables))
+        alone = sql.SQL("true" if result.get_value(0, 1) == b"t" else "false")
+        vacuum = _VACUUM.format(alone, sql.SQL(", ").join(table.quoted for table in tables))
         self._done(self.connection.pgconn.exec_(vacuum.as_bytes(self.connection)))
         self._done(self.connection.pgconn.exec_prepared(b"fill", (f"{{{numbers}}}".encode(),)))
         unseen = [
@@ -191,13 +197,13 @@ class PostgresSnapshot:
         return {table: self._rows_of(table) for table in tables}
 
     def _rows_of(self, table: Table) -> list[dict[str, Any]]:
-        query = sql.SQL("SELECT row_to_json(t)::text FROM ONLY {} t").format(table.quoted)
+        query = sql.SQL("SELECT row_to_json(lab_row.*)::text FROM ONLY {} lab_row").format(table.quoted)
         found = self.connection.pgconn.exec_(query.as_bytes(self.connection))
         return [json.loads(found.get_value(row, 0) or b"null") for row in range(found.ntuples)]
 
     def versions(self, table: Table) -> list[str]:
         """For each of these rows, in the same order, the transaction that wrote it."""
-        query = sql.SQL("SELECT t.xmin::text FROM ONLY {} t").format(table.quoted)
+        query = sql.SQL("SELECT lab_row.xmin::text FROM ONLY {} lab_row").format(table.quoted)
         found = self.connection.pgconn.exec_(query.as_bytes(self.connection))
         return [(found.get_value(row, 0) or b"").decode() for row in range(found.ntuples)]
 
@@ -211,7 +217,7 @@ class PostgresSnapshot:
     def opening(self, table: Table) -> list[dict[str, Any]]:
         """The rows that existed after the setup."""
         kept = sql.Identifier(self.schema, f"opening_{self.tables.index(table) + 1}")
-        query = sql.SQL("SELECT row_to_json(t)::text FROM {} t").format(kept)
+        query = sql.SQL("SELECT row_to_json(lab_row.*)::text FROM {} lab_row").format(kept)
         return [json.loads(text) for (text,) in self.connection.execute(query).fetchall()]
 
     def close(self) -> None:

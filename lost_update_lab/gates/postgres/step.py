@@ -173,7 +173,8 @@ def execute(
     touched = _after(task, server, connection, op)
     found = _came_back(connection, op, result)
     rows = changed(found)
-    if server.looks.several(connection, op.text, rows, found.ntuples if found else 0):
+    returned = found.ntuples if found else 0
+    if server.looks.several(connection, op.text, rows, returned, server.compound, op.reads):
         server.answers.forget()
         raise WritesByReading
     if touched and not op.alone and server.compound.changed(rows):

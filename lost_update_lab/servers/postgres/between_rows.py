@@ -5,16 +5,20 @@
     A:                                                                               waits for b: a deadlock
 
 A trigger for each row makes such a command wait for a lock that the explorer holds (looks.py). A command that does not
-stop half-way waits half-way for one that does: so of the workers with such commands all but one stop. A transaction
-that locks its rows by several commands stops between these anyway. No trigger hears of a SELECT … FOR UPDATE.
+stop half-way waits half-way for one that does: so of the threads with such commands all but one stop. That one stops,
+too, if another thread locks several rows where nothing can stop (a SELECT … FOR UPDATE, foreign keys that an INSERT
+asks for, the inside of a function), or does not wait for locks. A transaction that locks its rows by several commands
+stops between these anyway.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import cached_property
+from typing import NamedTuple
 
-from lost_update_lab.servers.compound import SEVERAL
+from lost_update_lab.servers.compound import SEVERAL, locks_by_reading, without_comments, words_of
 from lost_update_lab.servers.draws import INSERT
 from lost_update_lab.servers.postgres.plpgsql import lexemes
 from lost_update_lab.snapshot.catalogue import NOT_THE_USERS
@@ -22,15 +26,19 @@ from lost_update_lab.telling.narrative import shortened
 
 #: others come after so many of its rows, not after each one of a thousand
 MOST = 8
-#: two that insert into one of these can wait for each other's key: it has a unique index of which no column is drawn or
-#: random
-KEYED = f"""
-SELECT DISTINCT relname FROM pg_index i JOIN pg_class c ON c.oid = indrelid JOIN pg_namespace n ON n.oid = relnamespace
-WHERE (indisunique OR indisexclusion) AND {NOT_THE_USERS} AND NOT EXISTS (
-    SELECT FROM pg_attribute a LEFT JOIN pg_attrdef d ON adrelid = attrelid AND adnum = attnum
-    WHERE attrelid = indrelid AND attnum = ANY(indkey) AND (attidentity <> '' OR atttypid = 'uuid'::regtype
-        OR pg_get_expr(adbin, adrelid) LIKE '%nextval(%')
-)
+#: of each table: the columns whose values are keys by themselves, and drawn or random if nobody gives them, and "*" for
+#: each other key; has it foreign keys? Does a DELETE take rows of other tables along, and an UPDATE?
+TABLES = f"""
+SELECT relname, coalesce((
+    SELECT string_agg(CASE WHEN indnkeyatts = 1 AND (attidentity <> '' OR atttypid = 'uuid'::regtype
+        OR pg_get_expr(adbin, adrelid) LIKE '%nextval(%') THEN attname ELSE '*' END, ' ')
+    FROM pg_index LEFT JOIN pg_attribute ON attrelid = indrelid AND attnum = indkey[0]
+    LEFT JOIN pg_attrdef ON adrelid = attrelid AND adnum = attnum
+    WHERE indrelid = c.oid AND (indisunique OR indisexclusion)), ''),
+    EXISTS (SELECT FROM pg_constraint WHERE conrelid = c.oid AND contype = 'f'),
+    EXISTS (SELECT FROM pg_constraint WHERE confrelid = c.oid AND contype = 'f' AND confdeltype IN ('c', 'n', 'd')),
+    EXISTS (SELECT FROM pg_constraint WHERE confrelid = c.oid AND contype = 'f' AND confupdtype IN ('c', 'n', 'd'))
+FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace WHERE relkind IN ('r', 'p') AND {NOT_THE_USERS}
 """  # noqa: S608  (names of our own)
 UNORDERED = (
     "others do not come between the rows that a SELECT … FOR UPDATE locks ({}): two of these with different orders "
@@ -38,56 +46,102 @@ UNORDERED = (
 )
 _ORDERED = re.compile(r"\bORDER\s+BY\b", re.IGNORECASE)
 _CONFLICTS = re.compile(r"\bON\s+CONFLICT\b", re.IGNORECASE)
+_WAITS_FOR_NOBODY = re.compile(r"\b(?:SKIP\s+LOCKED|NOWAIT)\b", re.IGNORECASE)
+_IN_A_CTE = re.compile(r"WITH\b.*\b(?:INSERT|UPDATE|DELETE|MERGE)\b", re.IGNORECASE | re.DOTALL)
+_TAKES = re.compile(r"(DELETE|UPDATE)\b", re.IGNORECASE)
+
+#: a worker, and its thread
+Whose = tuple[int, int]
+
+
+class _Keys(NamedTuple):
+    """As in TABLES."""
+
+    columns: frozenset[str]
+    refers: bool
+    deletes_along: bool
+    updates_along: bool
 
 
 class BetweenRows:
-    """Which commands of which workers stop there. `ask`: executes a query."""
+    """Which commands of which threads stop there. `ask`: executes a query."""
 
     def __init__(self, ask: Callable[[str], list[tuple[str, ...]]]) -> None:
         self._ask = ask
-        #: a command, without its values → the workers of which one such command has changed several rows
-        self._by: dict[str, set[int]] = {}
-        #: … a SELECT … FOR UPDATE → the workers for which it has locked several
-        self._reads: dict[str, set[int]] = {}
-        self._keyed: set[str] | None = None
-        #: (worker, command)
-        self.stopping: frozenset[tuple[int, str]] = frozenset()
+        #: a command, without its values → the threads in which one such command has changed several rows
+        self._by: dict[str, set[Whose]] = {}
+        #: … a SELECT … FOR UPDATE → those for which it has locked several
+        self._reads: dict[str, set[Whose]] = {}
+        #: those that lock several where nothing stops, or wait for nobody
+        self._unstopped: set[Whose] = set()
+        self.stopping: frozenset[tuple[Whose, str]] = frozenset()
 
-    def changed(self, worker: int, text: str, rows: int, reads: bool) -> bool:
-        """The worker's command has changed `rows`, or locked them as it `reads`. Do more commands stop from now on?"""
-        statement = text.partition(" ← ")[0]
-        if max(rows, proposed(statement)) < SEVERAL or not (reads or self._may_wait(statement)):
-            return False
-        (self._reads if reads else self._by).setdefault(statement, set()).add(worker)
+    def has_run(self, whose: Whose, text: str, changed: int, returned: int, calls: bool) -> bool:
+        """The thread's command has `changed` so many rows, and `returned` so many. `calls`: it may call a function. Do
+        more commands stop from now on?"""
+        statement = statement_of(text)
+        insert = INSERT.match(statement)
+        if calls or _WAITS_FOR_NOBODY.search(statement):
+            self._unstopped.add(whose)
+        if locks_by_reading(text):
+            if returned >= SEVERAL:
+                self._reads.setdefault(statement, set()).add(whose)
+        elif self._rows(statement, changed) >= SEVERAL:
+            if self._may_wait(statement):
+                self._by.setdefault(statement, set()).add(whose)
+            if insert and insert[1].lower() in self._tables and self._tables[insert[1].lower()].refers:
+                self._unstopped.add(whose)
         before, self.stopping = self.stopping, frozenset(self._those())
         return before != self.stopping
 
-    def stops(self, worker: int, text: str) -> bool:
-        return (worker, text.partition(" ← ")[0]) in self.stopping
+    def stops(self, whose: Whose, text: str) -> bool:
+        return (whose, statement_of(text)) in self.stopping
 
-    def _those(self) -> set[tuple[int, str]]:
-        found = {(worker, text) for text, workers in self._by.items() for worker in workers}
-        readers = set().union(*self._reads.values())
-        if not readers:
-            last = max(worker for worker, _ in found)
-            return {each for each in found if each[0] != last}
-        return {each for each in found if readers - {each[0]}}
+    def _those(self) -> set[tuple[Whose, str]]:
+        found = {(whose, text) for text, those in self._by.items() for whose in those}
+        last = max((whose for whose, _ in found), default=None)
+        others = self._unstopped.union(*self._reads.values())
+        return {each for each in found if each[0] != last or others - {each[0]}}
 
     def notes(self) -> list[str]:
         """Two that read in one command, in an order that they share, do not wait for each other."""
-        workers = set().union(*self._reads.values())
+        those = set().union(*self._reads.values())
         in_order = len(self._reads) == 1 and all(_ORDERED.search(text) for text in self._reads)
-        return (
-            [] if len(workers) < SEVERAL or in_order else [UNORDERED.format(shortened(min(self._reads), 80))]
-        )
+        if len(those) < SEVERAL or in_order:
+            return []
+        return [UNORDERED.format(shortened(min(self._reads), 80))]
+
+    def _rows(self, statement: str, changed: int) -> int:
+        """How many rows it may lock. SEVERAL: the number that it has changed does not show that."""
+        if _IN_A_CTE.match(statement):
+            return SEVERAL
+        if takes := _TAKES.match(statement):
+            along = 2 if takes[1].upper() == "DELETE" else 3
+            if any(self._tables[name][along] for name in words_of(statement) & self._tables.keys()):
+                return SEVERAL
+        return max(changed, proposed(statement))
 
     def _may_wait(self, statement: str) -> bool:
+        """Do two that insert wait for each other's keys?"""
         insert = INSERT.match(statement)
         if not insert or _CONFLICTS.search(statement):
             return True
-        if self._keyed is None:
-            self._keyed = {name.lower() for (name,) in self._ask(KEYED)}
-        return insert[1].lower() in self._keyed
+        keys = self._tables.get(insert[1].lower())
+        head = statement.upper().partition("VALUES")[0]
+        given = words_of(head) if keys and "(" in head else keys and keys.columns
+        return not keys or "*" in keys.columns or not keys.columns.isdisjoint(given or ())
+
+    @cached_property
+    def _tables(self) -> dict[str, _Keys]:
+        return {
+            name.lower(): _Keys(frozenset(columns.lower().split()), *(each == "t" for each in flags))
+            for name, columns, *flags in self._ask(TABLES)
+        }
+
+
+def statement_of(text: str) -> str:
+    """Without its values, from its first word on."""
+    return without_comments(text.partition(" ← ")[0])
 
 
 def proposed(statement: str) -> int:

@@ -20,9 +20,9 @@ from psycopg.pq import ExecStatus
 from psycopg.pq.abc import PGresult
 
 from lost_update_lab.model.errors import LIMITS_OUTSIDE, LOOKS_BY_ITSELF, STATEMENTS_APART, Broken
-from lost_update_lab.servers.compound import Compound, Unexplored, locks_by_reading, looks_elsewhere
+from lost_update_lab.servers.compound import Compound, Unexplored, looks_elsewhere
 from lost_update_lab.servers.draws import INSERT
-from lost_update_lab.servers.postgres.between_rows import MOST, BetweenRows
+from lost_update_lab.servers.postgres.between_rows import MOST, BetweenRows, statement_of
 from lost_update_lab.servers.postgres.function_stops import LOCKED_ROW, NEW_ROW, FunctionStops, Reached
 from lost_update_lab.servers.postgres.locks import Edges
 from lost_update_lab.snapshot.catalogue import NOT_THE_USERS
@@ -147,7 +147,7 @@ class Looks:
             unexplored.function = Broken(
                 f"{WITHOUT_STOPS} ({shortened(reached.without, 80)})", STATEMENTS_APART
             )
-        looks, rows = compound.looks_first(text), self.rows.stops(connection.explorer_who[0], text)
+        looks, rows = compound.looks_first(text), self.rows.stops(connection.explorer_who[:2], text)
         if self.made and (looks or rows):
             self._run(f"SELECT pg_advisory_lock({_LOCK}, {connection.info.backend_pid})")
             connection.explorer_held = True
@@ -186,11 +186,10 @@ class Looks:
     def _row(self, connection: Any, text: str, number: int) -> str | None:
         """The first new row has nothing before it. What an INSERT does in place of a new row is over before the next
         one."""
-        inserts = bool(INSERT.match(text))
-        if inserts is (number == LOCKED_ROW):
+        if number == LOCKED_ROW and INSERT.match(statement_of(text)):
             return None
         connection.explorer_stops["rows"] += 1
-        rows = connection.explorer_stops["rows"] - inserts
+        rows = connection.explorer_stops["rows"] - (number == NEW_ROW)
         if rows > MOST:
             self._run(f"SELECT pg_advisory_unlock({_ROWS}, {connection.info.backend_pid})")
             return None
@@ -207,12 +206,15 @@ class Looks:
         found = self._reached(text).limiting
         return Broken(f"{LIMITS} ({found})", LIMITS_OUTSIDE) if found else None
 
-    def several(self, connection: Any, text: str, changed: int, returned: int) -> bool:
-        """The command has `changed` so many rows, or locked those that it has `returned`. Do more commands stop between
-        their rows from now on?"""
-        reads = locks_by_reading(text)
-        rows = returned if reads else changed
-        return self._watched and self.rows.changed(connection.explorer_who[0], text, rows, reads)
+    def several(
+        self, connection: Any, text: str, changed: int, returned: int, compound: Compound, reads: bool
+    ) -> bool:
+        """The command has `changed` so many rows, and `returned` so many. Do more commands stop between their rows from
+        now on? `reads`: it only does that."""
+        if reads or not self._watched:
+            return False
+        calls = compound.looks_first(text)
+        return self.rows.has_run(connection.explorer_who[:2], text, changed, returned, calls)
 
     def goes_on(self, connection: Any) -> None:
         """It goes on, to where it stops next."""

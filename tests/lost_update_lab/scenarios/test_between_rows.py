@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import psycopg
@@ -13,14 +14,20 @@ import pytest
 from lost_update_lab import Result, worker
 from lost_update_lab.scenarios.result import KEPT
 from lost_update_lab.servers.postgres.between_rows import proposed
-from lost_update_lab.under_test.operations import STALLED
+from lost_update_lab.under_test.operations import STALLED, VIOLATED
 
 Trial = Callable[..., Result]
 SCHEMA = """
-DROP TABLE IF EXISTS account, entry CASCADE;
+DROP TABLE IF EXISTS account, entry, member, event, "the-keys" CASCADE;
 CREATE TABLE account (id text PRIMARY KEY, balance int NOT NULL);
-CREATE TABLE entry (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, account text, amount int);
 INSERT INTO account VALUES ('a', 100), ('b', 100);
+CREATE TABLE entry (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, account text REFERENCES account ON DELETE CASCADE);
+CREATE TABLE member (tenant uuid DEFAULT gen_random_uuid(), code text, UNIQUE (tenant, code));
+CREATE TABLE event (id serial PRIMARY KEY, what text);
+CREATE TABLE "the-keys" (id text PRIMARY KEY);
+CREATE VIEW everybody AS SELECT * FROM account;
+CREATE OR REPLACE FUNCTION upserts(first text, second text) RETURNS void LANGUAGE sql AS $$
+    INSERT INTO account VALUES (first, 1), (second, 1) ON CONFLICT (id) DO UPDATE SET balance = account.balance + 1 $$;
 """
 UPSERT = (
     "INSERT INTO account VALUES ('{}', 1), ('{}', 1) "
@@ -33,6 +40,25 @@ COMMANDS = {
     "updates": "UPDATE account SET balance = balance + 1 FROM (VALUES ('{}'), ('{}')) AS v (which) WHERE id = which",
     "merges": "MERGE INTO account USING (VALUES ('{}'), ('{}')) AS v (which) ON id = which "
     "WHEN MATCHED THEN UPDATE SET balance = balance + 1",
+    "merges-of-new-rows": "MERGE INTO account USING (VALUES ('new {}'), ('new {}')) AS v (which) ON id = which "
+    "WHEN NOT MATCHED THEN INSERT VALUES (which, 1)",
+    "a-transfer-in-one-command": "WITH source AS (UPDATE account SET balance = balance - 1 WHERE id = '{}') "
+    "UPDATE account SET balance = balance + 1 WHERE id = '{}'",
+    "a-cte-that-is-read": f"WITH done AS ({UPSERT} RETURNING id) SELECT id FROM done",
+    "inserts-by-a-cte": "WITH v (which) AS (VALUES ('new {}'), ('new {}')) INSERT INTO account SELECT which, 1 FROM v",
+    "a-comment": "/* by=pay */ INSERT INTO account VALUES ('new {}', 1), ('new {}', 1) ON CONFLICT DO NOTHING",
+    "a-uuid-in-a-key": "INSERT INTO member VALUES ('00000000-0000-0000-0000-000000000001', '{}'), "
+    "('00000000-0000-0000-0000-000000000001', '{}')",
+    "a-view": "INSERT INTO everybody VALUES ('new {}', 1), ('new {}', 1)",
+    "a-name-in-quotes": "INSERT INTO \"the-keys\" VALUES ('{}'), ('{}')",
+    "a-serial-that-is-given": "INSERT INTO event (id, what) VALUES (ascii('{}'), ''), (ascii('{}'), '')",
+}
+#: where one of two commands does not stop, the other one does
+UNLIKE = {
+    "a-function": ("SELECT upserts('a', 'b')", UPSERT.format("b", "a")),
+    "a-function-second": (UPSERT.format("b", "a"), "SELECT upserts('a', 'b')"),
+    "foreign-keys": ("INSERT INTO entry (account) VALUES ('b'), ('a')", "DELETE FROM account"),
+    "foreign-keys-second": ("DELETE FROM account", "INSERT INTO entry (account) VALUES ('b'), ('a')"),
 }
 
 
@@ -55,13 +81,78 @@ def sends(text: str) -> Callable[..., None]:
     return operation
 
 
+@pytest.mark.deep_after(3)
 @pytest.mark.parametrize("how", COMMANDS)
 def test_opposite_orders(trial: Trial, how: str) -> None:
     operation = sends(COMMANDS[how])
     workers = [worker("Ann", operation, "a", "b"), worker("Bob", operation, "b", "a")]
-    result = trial(workers, setup=accounts, control=False)
+    result = trial(workers, setup=accounts, control=False, refusals=(psycopg.errors.UniqueViolation,))
     assert (result.verdict, "deadlock" in str(result)) == (STALLED, True), str(result)
-    assert "others can come before its next row, after number 1" in str(result)
+    assert "others can come before its next row, after number" in str(result)
+
+
+@pytest.mark.deep_after(1)
+@pytest.mark.parametrize("how", UNLIKE)
+def test_two_that_are_unlike(trial: Trial, how: str) -> None:
+    workers = [
+        worker(who, sends(text), "", "") for who, text in zip(("Ann", "Bob"), UNLIKE[how], strict=True)
+    ]
+    refusals = (psycopg.errors.ForeignKeyViolation,)
+    result = trial(workers, setup=accounts, control=False, refusals=refusals)
+    assert (result.verdict, "deadlock" in str(result)) == (STALLED, True), str(result)
+
+
+def test_a_row_that_goes_with_another_table_s(trial: Trial) -> None:
+    """DELETE 1, and three rows are locked."""
+
+    def more() -> None:
+        accounts()
+        with psycopg.connect(os.environ["DATABASE_URL"]) as connection:
+            connection.execute("INSERT INTO entry (account) VALUES ('a'), ('a')")
+
+    one_by_one = sends("UPDATE entry SET account = 'b' FROM (VALUES (2), (1)) AS v (which) WHERE id = which")
+    workers = [
+        worker("Ann", sends("DELETE FROM account WHERE id = 'a'"), "", ""),
+        worker("Bob", one_by_one, "", ""),
+    ]
+    result = trial(workers, setup=more, control=False)
+    assert (result.verdict, "deadlock" in str(result)) == (STALLED, True), str(result)
+
+
+def test_who_does_not_wait_for_locks_comes_between(trial: Trial) -> None:
+    """Of two accounts that are to be closed one is taken meanwhile: row by row that was violated, and this was kept."""
+
+    def closes(sql: Any) -> None:
+        sql.execute("UPDATE account SET balance = 0 WHERE balance = 100")
+
+    def takes(sql: Any) -> None:
+        with sql.transaction():
+            query = "SELECT id FROM account WHERE balance = 100 ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED"
+            for found in sql.execute(query).fetchall():
+                sql.execute("UPDATE account SET balance = 7 WHERE id = %s", found)
+
+    def b_is_not_taken() -> bool:
+        with psycopg.connect(os.environ["DATABASE_URL"]) as connection:
+            return connection.execute("SELECT balance FROM account WHERE id = 'b'").fetchone() != (7,)
+
+    law = (b_is_not_taken, "b is taken, and a is not")
+    result = trial([closes, takes], setup=accounts, invariant=law, control=False)
+    assert result.verdict == VIOLATED, str(result)
+
+
+def test_two_threads_of_one_worker(trial: Trial) -> None:
+    def one(first: str, second: str) -> None:
+        with psycopg.connect(os.environ["DATABASE_URL"]) as connection:
+            connection.execute(UPSERT.format(first, second))
+
+    def both() -> None:
+        with ThreadPoolExecutor(2) as pool:
+            for done in [pool.submit(one, "a", "b"), pool.submit(one, "b", "a")]:
+                done.result()
+
+    law = (lambda result: True, "never")
+    result = trial([both], setup=accounts, invariant=law, control=False, crashes=1)
+    assert "deadlock" in str(result), str(result)
 
 
 @pytest.mark.parametrize("how", ["upserts", "updates"])

@@ -10,7 +10,9 @@ import psycopg
 import pytest
 
 from lost_update_lab import Result, worker
+from lost_update_lab.scenarios.result import KEPT
 from lost_update_lab.under_test.operations import STALLED
+from lost_update_lab.under_test.scenario import Mistake
 
 Trial = Callable[..., Result]
 ACCOUNTS = """
@@ -44,3 +46,39 @@ def test_a_command_locks_many_rows_in_the_same_order_in_each_schedule(trial: Tri
     assert (result.verdict, "deadlock" in str(result)) == (STALLED, True), str(result)
     assert result.schedule
     assert result.schedule.confirmed == 10, str(result)
+
+
+AUDIT = """
+DROP TABLE IF EXISTS account, audit CASCADE;
+CREATE TABLE account (t int PRIMARY KEY, balance int);
+INSERT INTO account VALUES (1, 0), (2, 0);
+CREATE TABLE audit (what text);
+CREATE OR REPLACE FUNCTION audits() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    INSERT INTO audit VALUES (tg_op); RETURN NULL; END $$;
+CREATE TRIGGER audits AFTER INSERT OR UPDATE OR DELETE ON account FOR EACH ROW EXECUTE FUNCTION audits();
+"""
+
+
+def with_audit(more: str = "") -> Callable[[], None]:
+    def setup() -> None:
+        with psycopg.connect(os.environ["DATABASE_URL"]) as connection:
+            connection.execute(AUDIT + more)
+
+    return setup
+
+
+def books(number: int, sql: Any) -> None:
+    sql.execute("UPDATE account SET balance = 1 WHERE t = %s", [number])
+
+
+def test_a_trigger_that_restoring_would_fire_is_refused(trial: Trial) -> None:
+    """It audited what the explorer restores: violated, of right code."""
+    always = "ALTER TABLE account ENABLE ALWAYS TRIGGER audits;"
+    with pytest.raises(Mistake, match="the trigger audits, which is ENABLE ALWAYS"):
+        trial([worker("Ann", books, 1), worker("Bob", books, 2)], setup=with_audit(always))
+
+
+def test_a_column_may_be_called_anything(trial: Trial) -> None:
+    """`t` hid the name that a query of the explorer's gives the table: the search ended in an error."""
+    result = trial([worker("Ann", books, 1), worker("Bob", books, 2)], setup=with_audit(), control=False)
+    assert (result.verdict, result.exhausted) == (KEPT, True), str(result)
