@@ -149,11 +149,14 @@ class Looks:
             )
         looks, rows = compound.looks_first(text), self.rows.stops(connection.explorer_who[:2], text)
         if self.made and (looks or rows):
-            self._run(f"SELECT pg_advisory_lock({_LOCK}, {connection.info.backend_pid})")
-            connection.explorer_held = True
-            connection.explorer_stops = Counter({"looks": looks})
-            if rows:
-                self._run(f"SELECT pg_advisory_lock({_ROWS}, {connection.info.backend_pid})")
+            self.hold(connection, looks, rows)
+
+    def hold(self, connection: Any, looks: bool, rows: bool) -> None:
+        """The next command of this session waits once it has looked, or between its rows."""
+        pid = connection.info.backend_pid
+        for lock in (_LOCK, _ROWS) if rows else (_LOCK,):
+            self._run(f"SELECT pg_advisory_lock({lock}, {pid})")
+        connection.explorer_held, connection.explorer_stops = True, Counter({"looks": looks})
 
     def _reached(self, text: str) -> Reached:
         return self._functions.reached(text) if self.made else Reached()
