@@ -102,7 +102,7 @@ class Compound:
 
     def __contains__(self, text: str) -> bool:
         """`text`: a command that writes, or may do so."""
-        statement = _statement_of(text)
+        statement = statement_of(text)
         if _FETCHES.match(statement):
             self._known[statement] = self._any_calls
         elif statement not in self._known:
@@ -111,7 +111,7 @@ class Compound:
 
     def looks_first(self, text: str) -> bool:
         """Does this command read by more than the rows that it locks, or call a function that may?"""
-        return self.watched and text in self and self._known[_statement_of(text)]
+        return self.watched and text in self and self._known[statement_of(text)]
 
     def _calls(self, statement: str) -> bool:
         calls = names_one(statement, self._called)
@@ -126,18 +126,18 @@ class Compound:
 def looks_elsewhere(text: str) -> bool:
     """Is it a SELECT that locks the rows of one table, and looks at other rows, which it does not lock? What changes
     rows locks them as it looks, or is held there."""
-    statement = _statement_of(text)
+    statement = statement_of(text)
     return locks_by_reading(text) and bool(_TWICE.search(statement) or _OF_SOME.search(statement))
 
 
 def locks_by_reading(text: str) -> bool:
     """Is it a SELECT that locks rows, and changes none?"""
-    statement = _statement_of(text)
+    statement = statement_of(text)
     locks = bool(_SELECTS.match(statement) and _LOCKS.search(statement))
     return locks and not _CHANGING.search(_LOCKS.sub("", statement))
 
 
-def _statement_of(text: str) -> str:
+def statement_of(text: str) -> str:
     """Without its values, from its first word on."""
     return without_comments(text.partition(" ← ")[0])
 

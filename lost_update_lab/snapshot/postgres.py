@@ -165,12 +165,8 @@ class PostgresSnapshot:
         vacuum = _VACUUM.format(alone, sql.SQL(", ").join(table.quoted for table in tables))
         self._done(self.connection.pgconn.exec_(vacuum.as_bytes(self.connection)))
         self._done(self.connection.pgconn.exec_prepared(b"fill", (f"{{{numbers}}}".encode(),)))
-        unseen = [
-            table.title
-            for table, found in zip(tables, emptied.split(","), strict=False)
-            if found.endswith("!")
-        ]
-        return next(iter(unseen), "")
+        found = zip(tables, emptied.strip(",").split(","), strict=True)
+        return next((table.title for table, number in found if number.endswith("!")), "")
 
     @staticmethod
     def _done(result: PGresult) -> str:

@@ -50,7 +50,7 @@ def leave(run: Run, task: Task, connection: Any) -> bool:
         return False
     left = run.new_unheard(task)
     session: Any = LeftSession(connection)
-    connection.explorer_held = False
+    connection.explorer_held = ()
     cut(connection)
     connection.explorer_cut = None  # it stays closed
     task.history.is_out(session.explorer_who)

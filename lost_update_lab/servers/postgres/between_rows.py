@@ -18,7 +18,7 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import NamedTuple
 
-from lost_update_lab.servers.compound import SEVERAL, locks_by_reading, without_comments, words_of
+from lost_update_lab.servers.compound import SEVERAL, locks_by_reading, statement_of, words_of
 from lost_update_lab.servers.draws import INSERT
 from lost_update_lab.servers.postgres.plpgsql import lexemes
 from lost_update_lab.snapshot.catalogue import NOT_THE_USERS
@@ -80,16 +80,18 @@ class BetweenRows:
         """The thread's command has `changed` so many rows, and `returned` so many. `calls`: it may call a function. Do
         more commands stop from now on?"""
         statement = statement_of(text)
-        insert = INSERT.match(statement)
+        if whose in self._by.get(statement, ()):  # it is known
+            return False
         if calls or _WAITS_FOR_NOBODY.search(statement):
             self._unstopped.add(whose)
         if locks_by_reading(text):
             if returned >= SEVERAL:
                 self._reads.setdefault(statement, set()).add(whose)
         elif self._rows(statement, changed) >= SEVERAL:
-            if self._may_wait(statement):
+            into = self._into(statement)
+            if self._may_wait(statement, into):
                 self._by.setdefault(statement, set()).add(whose)
-            if insert and insert[1].lower() in self._tables and self._tables[insert[1].lower()].refers:
+            if into and into.refers:
                 self._unstopped.add(whose)
         before, self.stopping = self.stopping, frozenset(self._those())
         return before != self.stopping
@@ -116,20 +118,24 @@ class BetweenRows:
         if _IN_A_CTE.match(statement):
             return SEVERAL
         if takes := _TAKES.match(statement):
-            along = 2 if takes[1].upper() == "DELETE" else 3
-            if any(self._tables[name][along] for name in words_of(statement) & self._tables.keys()):
+            named = [self._tables[name] for name in words_of(statement) & self._tables.keys()]
+            deletes = takes[1].upper() == "DELETE"
+            if any(each.deletes_along if deletes else each.updates_along for each in named):
                 return SEVERAL
         return max(changed, proposed(statement))
 
-    def _may_wait(self, statement: str) -> bool:
-        """Do two that insert wait for each other's keys?"""
+    def _into(self, statement: str) -> _Keys | None:
+        """The table into which it inserts. None: that is not known, or it is no INSERT."""
         insert = INSERT.match(statement)
-        if not insert or _CONFLICTS.search(statement):
+        return self._tables.get(insert[1].lower()) if insert else None
+
+    @staticmethod
+    def _may_wait(statement: str, into: _Keys | None) -> bool:
+        """Do two that insert wait for each other's keys?"""
+        if not into or "*" in into.columns or _CONFLICTS.search(statement):
             return True
-        keys = self._tables.get(insert[1].lower())
         head = statement.upper().partition("VALUES")[0]
-        given = words_of(head) if keys and "(" in head else keys and keys.columns
-        return not keys or "*" in keys.columns or not keys.columns.isdisjoint(given or ())
+        return not into.columns.isdisjoint(words_of(head) if "(" in head else into.columns)
 
     @cached_property
     def _tables(self) -> dict[str, _Keys]:
@@ -137,11 +143,6 @@ class BetweenRows:
             name.lower(): _Keys(frozenset(columns.lower().split()), *(each == "t" for each in flags))
             for name, columns, *flags in self._ask(TABLES)
         }
-
-
-def statement_of(text: str) -> str:
-    """Without its values, from its first word on."""
-    return without_comments(text.partition(" ← ")[0])
 
 
 def proposed(statement: str) -> int:

@@ -13,16 +13,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from psycopg.pq import ExecStatus
 from psycopg.pq.abc import PGresult
 
 from lost_update_lab.model.errors import LIMITS_OUTSIDE, LOOKS_BY_ITSELF, STATEMENTS_APART, Broken
-from lost_update_lab.servers.compound import Compound, Unexplored, looks_elsewhere
+from lost_update_lab.servers.compound import Compound, Unexplored, looks_elsewhere, statement_of
 from lost_update_lab.servers.draws import INSERT
-from lost_update_lab.servers.postgres.between_rows import MOST, BetweenRows, statement_of
+from lost_update_lab.servers.postgres.between_rows import MOST, BetweenRows
 from lost_update_lab.servers.postgres.function_stops import LOCKED_ROW, NEW_ROW, FunctionStops, Reached
 from lost_update_lab.servers.postgres.locks import Edges
 from lost_update_lab.snapshot.catalogue import NOT_THE_USERS
@@ -41,10 +41,16 @@ WITHOUT_STOPS = (
 )
 CATCHES = "a function goes on after an error that the explorer cannot let it have:"
 LIMITS = "a function sets a time limit of its own, which would end by the server's clock"
-_TABLES = f"""
-FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace
-WHERE relkind IN ('r', 'p') AND NOT relispartition AND {NOT_THE_USERS}
-"""
+#: makes a trigger of each table
+_ON_EACH = f"""
+DO $$ DECLARE place regclass; BEGIN
+    FOR place IN SELECT c.oid::regclass FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace
+        WHERE relkind IN ('r', 'p') AND NOT relispartition AND {NOT_THE_USERS} LOOP
+        EXECUTE format('CREATE OR REPLACE TRIGGER {{name}} BEFORE INSERT OR UPDATE OR DELETE ON %s '
+            'FOR EACH {{each}} EXECUTE FUNCTION {{function}}()', place);
+    END LOOP;
+END $$;
+"""  # noqa: S608  (names of our own)
 #: explorer.stop(place, plain): the number of a place in a function; or 0, of a trigger of these. And the table to which
 #: the next statement writes, if it looks at no other one: there its trigger need not stop once more
 _MAKE = f"""
@@ -71,12 +77,7 @@ CREATE OR REPLACE FUNCTION explorer.looks() RETURNS trigger LANGUAGE plpgsql AS 
     END IF;
     RETURN NULL;
 END $$;
-DO $$ DECLARE place regclass; BEGIN
-    FOR place IN SELECT c.oid::regclass {_TABLES} LOOP
-        EXECUTE format('CREATE OR REPLACE TRIGGER {NAME} BEFORE INSERT OR UPDATE OR DELETE ON %s '
-            'FOR EACH STATEMENT EXECUTE FUNCTION explorer.looks()', place);
-    END LOOP;
-END $$;
+{_ON_EACH.format(name=NAME, each="STATEMENT", function="explorer.looks")}
 """
 #: a call, and nothing that would look before the function does
 _CALLS_ONLY = re.compile(
@@ -94,12 +95,7 @@ CREATE OR REPLACE FUNCTION explorer.rows() RETURNS trigger LANGUAGE plpgsql AS $
     IF tg_op = 'DELETE' THEN RETURN OLD; END IF;
     RETURN NEW;
 END $$;
-DO $$ DECLARE place regclass; BEGIN
-    FOR place IN SELECT c.oid::regclass {_TABLES} LOOP
-        EXECUTE format('CREATE OR REPLACE TRIGGER {NAME}_rows BEFORE INSERT OR UPDATE OR DELETE ON %s '
-            'FOR EACH ROW EXECUTE FUNCTION explorer.rows()', place);
-    END LOOP;
-END $$;
+{_ON_EACH.format(name=f"{NAME}_rows", each="ROW", function="explorer.rows")}
 """
 _PLACE = "SELECT application_name FROM pg_stat_get_activity({})"
 #: first of all, whoever is held still goes on: a session that its client has left, as the search ended
@@ -153,10 +149,9 @@ class Looks:
 
     def hold(self, connection: Any, looks: bool, rows: bool) -> None:
         """The next command of this session waits once it has looked, or between its rows."""
-        pid = connection.info.backend_pid
-        for lock in (_LOCK, _ROWS) if rows else (_LOCK,):
-            self._run(f"SELECT pg_advisory_lock({lock}, {pid})")
-        connection.explorer_held, connection.explorer_stops = True, Counter({"looks": looks})
+        connection.explorer_held = (_LOCK, _ROWS) if rows else (_LOCK,)
+        connection.explorer_stops = Counter({"looks": looks})
+        self._each("pg_advisory_lock", connection.explorer_held, connection)
 
     def _reached(self, text: str) -> Reached:
         return self._functions.reached(text) if self.made else Reached()
@@ -194,7 +189,8 @@ class Looks:
         connection.explorer_stops["rows"] += 1
         rows = connection.explorer_stops["rows"] - (number == NEW_ROW)
         if rows > MOST:
-            self._run(f"SELECT pg_advisory_unlock({_ROWS}, {connection.info.backend_pid})")
+            connection.explorer_held = (_LOCK,)
+            self._each("pg_advisory_unlock", (_ROWS,), connection)
             return None
         return f"{AFTER_ROW} {rows}" if rows else None
 
@@ -231,9 +227,13 @@ class Looks:
     def let_go(self, connection: Any) -> None:
         """It goes on to its end. Does nothing to a session that is not held."""
         if self.holds(connection):
-            connection.explorer_held = False
-            pid = connection.info.backend_pid
-            self._run(f"SELECT pg_advisory_unlock({_LOCK}, {pid}), pg_advisory_unlock({_ROWS}, {pid})")
+            held, connection.explorer_held = connection.explorer_held, ()
+            self._each("pg_advisory_unlock", held, connection)
+
+    def _each(self, function: str, locks: Sequence[int], connection: Any) -> None:
+        """Take, or release, these locks of the session."""
+        pid = connection.info.backend_pid
+        self._run(f"SELECT {', '.join(f'{function}({lock}, {pid})' for lock in locks)}")
 
     def _rows(self, text: str) -> list[tuple[str, ...]]:
         found = self._run(text)

@@ -141,18 +141,17 @@ class _Reader:
     def block(self) -> Iterator[Stop]:
         yield from self._declarations()
         while (token := self._next()).word or token.start < len(self._body):
-            label = self._label() if token.word == "<" else None
-            if label is None:
-                yield from self._statement(token, token.start)
-            else:  # what is written before a statement with a label has to stand before the label
-                yield from self._statement(self._next(), token.start, label)
+            at, label = token.start, ""  # what is written before a statement has to stand before its label
+            if token.word == "<":
+                label, token = self._label(), self._next()
+            yield from self._statement(token, at, label)
 
     def _label(self) -> str:
         """<<label>>"""
         _, label, _, _ = (self._next() for _ in range(4))
         return label.name
 
-    def _statement(self, token: Lexeme, at: int, label: str = "") -> Iterator[Stop]:
+    def _statement(self, token: Lexeme, at: int, label: str) -> Iterator[Stop]:
         match token.word:
             case "BEGIN" | "ELSE" | "EXCEPTION":
                 return
