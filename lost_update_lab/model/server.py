@@ -77,7 +77,7 @@ class Server(Protocol):
     def abort(self, task: Task) -> None:
         """End a deadlock: make this task's command fail."""
 
-    def stop(self, task: Task) -> None:
+    def stop(self, session: Any) -> None:
         """The client of this blocked command has given it up, and the server learns of it."""
 
     def end_sessions(self, sessions: Sequence[Any], cut: bool = False) -> None:

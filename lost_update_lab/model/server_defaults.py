@@ -51,7 +51,7 @@ class Plain:
     def watched(self) -> bytes:
         return b""
 
-    def stop(self, task: Task) -> None:
+    def stop(self, session: Any) -> None:
         raise NotImplementedError
 
     def forget(self, session: Any) -> None:

@@ -20,6 +20,7 @@ from lost_update_lab.model.server import Server
 from lost_update_lab.model.workers import Halt, Standing, State, Task, WorkerProcess, halt
 from lost_update_lab.runs.hang import Watchdog, out_of_time
 from lost_update_lab.runs.memory import Memory
+from lost_update_lab.runs.own_mistakes import is_ours
 from lost_update_lab.schedule import decisions, faults, pending, random_choice
 from lost_update_lab.schedule.world import Chooser, World
 
@@ -90,7 +91,9 @@ class Run(World):
                 next(steps)
         except StopIteration as done:
             return done.value
-        except Broken as error:  # the operation's own code could take it for an answer
+        except Exception as error:  # the operation's own code could take it for an answer
+            if not (isinstance(error, Broken) or is_ours(error)):
+                raise
             self.error = self.error or error
             return halt(task)
 

@@ -228,7 +228,7 @@ def cancel(world: World, task: Task) -> None:
     task.is_canceled()
     if task.state is State.BLOCKED:
         assert task.op is not None
-        world.servers[task.op.server].stop(task)
+        world.servers[task.op.server].stop(task.session)
     world.wake(task, world.now)
     world.deadlock = []
 

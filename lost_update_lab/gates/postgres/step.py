@@ -382,7 +382,7 @@ def _looks(world: World, task: Task, server: PostgresServer, connection: Any, op
     task.history.meets(connection.explorer_who, server.contents())
     noting.goes_on(world, connection, op)
     if task.canceled:  # it is let go when it has heard so: cancelled later, it would keep what it waits for
-        server.stop(task)
+        server.stop(connection)
     else:
         server.looks.goes_on(connection)
 
@@ -392,5 +392,5 @@ def _too_late(world: World, task: Task, server: PostgresServer, limit: str) -> N
     if task.op and limit == limits.LOCK:
         server.looks.is_heard(task.op.text, "LOCK_NOT_AVAILABLE")
     task.late = limit
-    server.stop(task)
+    server.stop(task.session)
     world.wake(task, world.now)

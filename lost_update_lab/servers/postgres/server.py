@@ -264,13 +264,13 @@ class PostgresServer(Plain):
     def abort(self, task: Task) -> None:
         self.looks.is_heard(task.op.text if task.op else "", "DEADLOCK_DETECTED")
         task.victim = True
-        self.stop(task)
+        self.stop(task.session)
 
-    def stop(self, task: Task) -> None:
-        """Cancel the command, which waits: when such a wait ends, only the scheduler knows."""
+    def stop(self, session: Any) -> None:
+        """Cancel its command, which waits: when such a wait ends, only the scheduler knows."""
         self.way.known = False
-        self.cancel(task.session.info.backend_pid)
-        self._line.stopping.add(task.session)
+        self.cancel(session.info.backend_pid)
+        self._line.stopping.add(session)
         self._ask = True
 
     def end_sessions(self, sessions: Sequence[Any], cut: bool = False) -> None:

@@ -237,9 +237,9 @@ class RedisServer(Plain):
         self.ask("CLIENT", "UNBLOCK", client, "TIMEOUT")
         self._ask = True
 
-    def stop(self, task: Task) -> None:
+    def stop(self, session: Any) -> None:
         """Its client has gone away."""
-        self.unblock(task.session.explorer.number)
+        self.unblock(session.explorer.number)
 
     def end_sessions(self, sessions: Sequence[Any], cut: bool = False) -> None:
         """The server forgets their places in queues, and their subscriptions. A session that has neither is ended only
