@@ -1,5 +1,5 @@
 """Replace a function by another, wherever a module holds it (`from time import sleep` makes it do so), or a class, or
-the default of an argument (`def wait(sleep=time.sleep)`)."""
+the default of an argument (`def wait(sleep=time.sleep)`). What else may hold it: held.py."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 from weakref import WeakKeyDictionary
+
+from lost_update_lab.gates import held
 
 _STANDARD = sysconfig.get_paths()["stdlib"]
 _PACKAGES = sysconfig.get_paths()["purelib"]
@@ -43,13 +45,13 @@ class _Holders:
         return self._found
 
     def _of(self, module: Any) -> tuple[list[str], list[Kept]]:
-        held = module.__dict__
+        inside = module.__dict__
         size, names, kept = self._known.get(module, (0, [], []))
-        if size != len(held):
-            names = [name for name, value in list(held.items()) if id(value) in self._values]
+        if size != len(inside):
+            names = [name for name, value in list(inside.items()) if id(value) in self._values]
             if isinstance(module, ModuleType) and _is_of_a_package(module):
                 kept = [each for each in _kept_by(module) if id(each[2]) in self._values]
-            self._known[module] = (len(held), names, kept)
+            self._known[module] = (len(inside), names, kept)
         return names, kept
 
 
@@ -64,6 +66,7 @@ class Patches:
         self._undo: list[tuple[Any, str, Any]] = []
         #: id of a value → the value, and what to put in its place
         self._wanted: dict[int, tuple[Any, Any]] = {}
+        self._held: list[held.Undo] = []
 
     def method(self, owner: Any, name: str, replacement: Any) -> None:
         self._undo.append((owner, name, vars(owner).get(name, getattr(owner, name))))
@@ -87,21 +90,25 @@ class Patches:
                     self.method(module, name, wanted[1])
             for each in kept:
                 self._replace(*each)
+        self._held += held.replace(self._wanted)
         self._wanted.clear()
 
     def _replace(self, holder: Any, name: str, value: Any) -> None:
         """In a class, or among the defaults of a function."""
-        replacement, held = self._wanted[id(value)][1], getattr(holder, name)
-        if held is value:
+        replacement, has = self._wanted[id(value)][1], getattr(holder, name)
+        if has is value:
             self.method(holder, name, staticmethod(replacement))
-        elif isinstance(held, tuple):
-            self._undo.append((holder, name, held))
-            setattr(holder, name, tuple(replacement if each is value else each for each in held))
-        elif isinstance(held, dict):
-            self._undo.append((holder, name, held))
-            setattr(holder, name, {key: replacement if each is value else each for key, each in held.items()})
+        elif isinstance(has, tuple):
+            self._undo.append((holder, name, has))
+            setattr(holder, name, tuple(replacement if each is value else each for each in has))
+        elif isinstance(has, dict):
+            self._undo.append((holder, name, has))
+            setattr(holder, name, {key: replacement if each is value else each for key, each in has.items()})
 
     def undo(self) -> None:
+        for put_back in reversed(self._held):
+            put_back()
+        self._held.clear()
         for owner, name, original in reversed(self._undo):
             setattr(owner, name, original)
         self._undo.clear()

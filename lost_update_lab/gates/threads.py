@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from types import FrameType
 from typing import Any
 
 from lost_update_lab.gates.patch import Patches
@@ -122,9 +123,14 @@ def ident(thread: Any) -> int | None:
 
 
 def _asked_by_own_code() -> Here | None:
-    """The place of the worker whose code has called the caller of this function. None: a library has, or no worker."""
-    own = is_of_a_worker() and is_own(sys._getframe(2).f_code.co_filename)
-    return anywhere() if own else None
+    """The place of the worker whose code has called the caller of this function, be it by code that was generated for
+    it (a dataclass's __init__). None: a library has, or no worker."""
+    if not is_of_a_worker():
+        return None
+    frame: FrameType | None = sys._getframe(2)
+    while frame and frame.f_code.co_filename.startswith("<"):
+        frame = frame.f_back
+    return anywhere() if frame and is_own(frame.f_code.co_filename) else None
 
 
 def _number_of(thread: Any) -> int | None:

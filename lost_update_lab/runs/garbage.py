@@ -47,6 +47,18 @@ def frozen() -> Iterator[None]:
             gc.unfreeze()
 
 
+@contextmanager
+def thawed() -> Iterator[None]:
+    """gc.get_referrers looks at what is frozen, too."""
+    frozen = gc.get_freeze_count()
+    gc.unfreeze()
+    try:
+        yield
+    finally:
+        if frozen:
+            gc.freeze()
+
+
 def collect_all_beyond(count: int) -> None:
     """Collect and keep what is left. Look at what is frozen too if that is more than `count` objects by now."""
     if gc.get_freeze_count() > count:

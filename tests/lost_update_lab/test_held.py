@@ -1,0 +1,227 @@
+"""A replacement reaches every object that holds the original, and each has it back afterwards."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import pytest
+
+from lost_update_lab.gates import held
+from lost_update_lab.gates.patch import Patches
+
+Reads = Callable[[], Any]
+
+
+def another() -> str:
+    return "another"
+
+
+class Another(datetime):
+    @classmethod
+    def now(cls, tz: Any = None) -> Any:
+        return "another"
+
+
+@contextmanager
+def replaced(originals: dict[Any, Any] | None = None) -> Iterator[None]:
+    patches = Patches()
+    for original, replacement in (originals or {time.time: another, datetime: Another}).items():
+        patches.everywhere(original, replacement)
+    patches.apply()
+    try:
+        yield
+    finally:
+        patches.undo()
+
+
+class Service:
+    def __init__(self, clock: Any) -> None:
+        self.clock = clock
+
+
+class Slim:
+    __slots__ = ("clock",)
+
+    def __init__(self, clock: Any) -> None:
+        self.clock = clock
+
+
+class Pair(NamedTuple):
+    name: str
+    clock: Any
+
+
+@dataclass(frozen=True)
+class Frozen:
+    clock: Any
+
+
+def instance(clock: Any) -> Reads:
+    service = Service(clock)
+    return lambda: service.clock()
+
+
+def looked_into(clock: Any) -> Reads:
+    """Its attributes are in a dict of their own by now."""
+    service = Service(clock)
+    assert vars(service)
+    return lambda: service.clock()
+
+
+def slots(clock: Any) -> Reads:
+    slim = Slim(clock)
+    return lambda: slim.clock()
+
+
+def frozen(clock: Any) -> Reads:
+    made = Frozen(clock)
+    return lambda: made.clock()
+
+
+def namespace(clock: Any) -> Reads:
+    names = SimpleNamespace(clock=clock)
+    return lambda: names.clock()
+
+
+def in_dict(clock: Any) -> Reads:
+    clocks = {"wall": clock}
+    return lambda: clocks["wall"]()
+
+
+def in_list(clock: Any) -> Reads:
+    clocks = [clock]
+    return lambda: clocks[0]()
+
+
+def in_deque(clock: Any) -> Reads:
+    clocks = deque([clock])
+    return lambda: clocks[0]()
+
+
+def in_set(clock: Any) -> Reads:
+    clocks = {clock}
+    return lambda: next(iter(clocks))()
+
+
+def in_tuple(clock: Any) -> Reads:
+    clocks = {"both": (clock, 1)}
+    return lambda: clocks["both"][0]()
+
+
+def in_named_tuple(clock: Any) -> Reads:
+    service = Service(Pair("wall", clock))
+    return lambda: service.clock.clock()
+
+
+def closure(clock: Any) -> Reads:
+    return lambda: clock()
+
+
+def part(clock: Any) -> Reads:
+    return partial(clock)
+
+
+def argument_of_part(clock: Any) -> Reads:
+    return partial(lambda given: given(), clock)
+
+
+def keyword_of_part(clock: Any) -> Reads:
+    return partial(lambda given: given(), given=clock)
+
+
+def default(clock: Any) -> Reads:
+    def asks(given: Any = clock) -> Any:
+        return given()
+
+    return asks
+
+
+def class_in_function(clock: Any) -> Reads:
+    class Local:
+        at = staticmethod(clock)
+
+    return lambda: Local.at()
+
+
+def factory_of_dict(clock: Any) -> Reads:
+    times: defaultdict[str, Any] = defaultdict(clock)
+    return lambda: (times.clear(), times["now"])[1]
+
+
+def factory_of_dataclass(clock: Any) -> Reads:
+    @dataclass
+    class Try:
+        at: Any = field(default_factory=clock)
+
+    return lambda: Try().at
+
+
+HOLDERS = [
+    instance,
+    looked_into,
+    slots,
+    frozen,
+    namespace,
+    in_dict,
+    in_list,
+    in_deque,
+    in_set,
+    in_tuple,
+    in_named_tuple,
+    closure,
+    part,
+    argument_of_part,
+    keyword_of_part,
+    default,
+    class_in_function,
+    factory_of_dict,
+    factory_of_dataclass,
+]
+
+
+@pytest.mark.parametrize("clock", [time.time, datetime.now], ids=["function", "method"])
+def test_whoever_holds_it_has_the_replacement(clock: Any) -> None:
+    """One look finds all of them."""
+    reads = {holder.__name__: holder(clock) for holder in HOLDERS}
+    with replaced():
+        assert {name for name, each in reads.items() if each() != "another"} == set()
+    assert {name for name, each in reads.items() if not isinstance(each(), float | datetime)} == set()
+
+
+def test_a_holder_that_takes_the_place_of_another_is_looked_for() -> None:
+    """As many hold it as at the last look."""
+    for _ in range(3):
+        service = Service(time.time)
+        with replaced():
+            assert service.clock() == "another"
+        del service
+
+
+def test_where_no_more_hold_it_nobody_is_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = {time.process_time_ns: another}
+    with replaced(asked):
+        pass
+    looks: list[int] = []
+    monkeypatch.setattr(held, "_replaced", lambda _: looks.append(1) or ())
+    with replaced(asked):
+        pass
+    assert not looks
+    service = Service(time.process_time_ns)
+    with replaced(asked):
+        assert service.clock() != "another"  # the control: it is held, and nobody looks
+    assert looks
+
+
+def test_arguments_of_a_method_stay() -> None:
+    at = partial(datetime.now, UTC)
+    with replaced():
+        assert at() == "another"
+    assert at().tzinfo is UTC
