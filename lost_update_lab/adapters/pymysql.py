@@ -155,5 +155,11 @@ def number(connection: Any) -> int:
     return int(connection.server_thread_id[0])
 
 
+def database(connection: Any) -> str:
+    """Its name; "": none."""
+    name = connection.db or ""
+    return name.decode() if isinstance(name, bytes) else str(name)
+
+
 def address(connection: Any) -> str:
     return str(connection.unix_socket or f"{connection.host}:{connection.port}")

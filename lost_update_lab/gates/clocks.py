@@ -22,6 +22,11 @@ from lost_update_lab.runs.place import Here, anywhere, here
 from lost_update_lab.schedule import cached_names, random_choice, retries
 
 T = TypeVar("T")
+#: the numbers of clocks, where the system has them
+_WALL, _STEADY = (
+    {getattr(time, f"CLOCK_{name}", -1) for name in names}
+    for names in (("REALTIME", "TAI"), ("MONOTONIC", "MONOTONIC_RAW", "BOOTTIME", "UPTIME_RAW", "UPTIME"))
+)
 
 #: modules (by the beginnings of their names) that only write down the time; a system adds its own through its gates
 STAMPS: tuple[str, ...] = ("django.db.models.fields",)
@@ -38,6 +43,8 @@ ASK_FOR_OTHERS = frozenset({"os", "random", "secrets", "uuid"})
 _real_datetime = _datetime.datetime
 _sleep, _time, _monotonic = time.sleep, time.time, time.monotonic
 _gmtime, _localtime = time.gmtime, time.localtime
+_ctime, _asctime, _strftime, _times = time.ctime, time.asctime, time.strftime, os.times
+_clock_gettime, _clock_gettime_ns = time.clock_gettime, time.clock_gettime_ns
 _urandom, _getpid, _uuid1, _hash = os.urandom, os.getpid, uuid.uuid1, hash
 _seed = random.seed
 #: the random numbers of the module; and what its functions come to, also one that a closure has kept (`random.choice`)
@@ -91,6 +98,35 @@ def gmtime(seconds: float | None = None) -> time.struct_time:
 
 def localtime(seconds: float | None = None) -> time.struct_time:
     return _localtime(wall() if seconds is None else seconds)
+
+
+def clock_gettime(clock: int) -> float:
+    """The clocks of the CPU are real: no lease goes by them."""
+    if clock in _WALL:
+        return wall()
+    return monotonic() if clock in _STEADY else _clock_gettime(clock)
+
+
+def clock_gettime_ns(clock: int) -> int:
+    return round(clock_gettime(clock) * 1e9) if clock in (*_WALL, *_STEADY) else _clock_gettime_ns(clock)
+
+
+def ctime(seconds: float | None = None) -> str:
+    return _ctime(wall() if seconds is None else seconds)
+
+
+def asctime(parts: Any = None) -> str:
+    return _asctime(localtime() if parts is None else parts)
+
+
+def strftime(form: str, parts: Any = None) -> str:
+    return _strftime(form, localtime() if parts is None else parts)
+
+
+def times() -> os.times_result:
+    """Of the CPU, and the time that has passed by the steady clock."""
+    *of_cpu, elapsed = _times()
+    return os.times_result((*of_cpu, elapsed if here() is None else monotonic()))
 
 
 class _Meta(type):
@@ -211,6 +247,12 @@ def install(patches: Patches) -> None:
     patches.everywhere(time.perf_counter_ns, monotonic_ns)
     patches.everywhere(time.gmtime, gmtime)
     patches.everywhere(time.localtime, localtime)
+    patches.everywhere(time.ctime, ctime)
+    patches.everywhere(time.asctime, asctime)
+    patches.everywhere(time.strftime, strftime)
+    patches.everywhere(time.clock_gettime, clock_gettime)
+    patches.everywhere(time.clock_gettime_ns, clock_gettime_ns)
+    patches.everywhere(os.times, times)
     patches.everywhere(_real_datetime, Datetime)
     patches.everywhere(os.urandom, urandom)
     patches.everywhere(uuid.uuid1, uuid1)

@@ -29,6 +29,7 @@ from lost_update_lab.gates.postgres import many
 from lost_update_lab.gates.postgres.connections import mend
 from lost_update_lab.gates.redis import clock, connections
 from lost_update_lab.gates.redis import gate as redis
+from lost_update_lab.gates.redis.unknown_scripts import ends_without
 from lost_update_lab.memo.events import replayed
 from lost_update_lab.memo.recording import Recorder, Recording
 from lost_update_lab.model.bounds import Bounds
@@ -178,8 +179,8 @@ class Harness:
                     self._end(run)
         finally:
             self._has_run(run)
-        if run.error:
-            raise run.error
+        if error := run.error or ends_without(run.workers):
+            raise error
         if run.bypassed:
             raise Broken(run.bypassed, ITS_OWN_THREADS)
         return run

@@ -45,6 +45,9 @@ IN_A_TRANSACTION = "send both commands inside of one transaction"
 LOOKS_BY_ITSELF = (
     "send the look as a SELECT of its own, in the same transaction: what comes between the two is explored"
 )
+LOOK_AGAIN = (
+    "take the advisory lock in a command of its own, and look at the row then (or FOR UPDATE SKIP LOCKED)"
+)
 BY_A_LOOK = (
     "leave that loop out of the operation, and explore what comes after a notification. If a missed one must do no "
     "harm, let it poll the rows as well"
@@ -55,6 +58,10 @@ CHOOSE_BEFORE = (
 )
 IN_THE_SETUP = "make it in the setup, or in a migration, before any worker begins"
 BY_EXECUTE = "send these commands one by one, by execute()"
+IN_ONE_DATABASE = (
+    "for the trial, let the setup make these tables in the database that the explorer has, and give all connections "
+    "its address"
+)
 THE_SERVERS = (
     "let it use the servers that it is handed; another one has to be given to the explorer, with a gate"
 )

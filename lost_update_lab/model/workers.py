@@ -226,6 +226,8 @@ class WorkerProcess:
     changed: bool = False
     #: how many transactions it has committed that may have changed something
     commits: int = 0
+    #: the SHA-1 of a script that its server does not know. "": there is none (gates/redis/unknown_scripts.py)
+    unknown_script: bytes = b""
     #: a fault of its own struck it
     struck: bool = False
     #: when it ended, no other live worker was inside

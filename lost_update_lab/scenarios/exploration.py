@@ -22,6 +22,7 @@ from lost_update_lab.runs.found import Found, SearchResult
 from lost_update_lab.runs.look import IN_MEMORY
 from lost_update_lab.runs.memory import Memory, changed
 from lost_update_lab.runs.plain_state import places
+from lost_update_lab.scenarios import only_once
 from lost_update_lab.scenarios.carried import carried
 from lost_update_lab.scenarios.clients import Twins
 from lost_update_lab.scenarios.commits import InvariantReader
@@ -30,7 +31,7 @@ from lost_update_lab.scenarios.judging import Judge
 from lost_update_lab.scenarios.meanwhile import Meanwhile
 from lost_update_lab.scenarios.progress import SearchProgress, Watched
 from lost_update_lab.scenarios.schedule import Schedule, told
-from lost_update_lab.scenarios.serial import SerialOrders
+from lost_update_lab.scenarios.serial import Serial, SerialOrders
 from lost_update_lab.schedule.schedule_id import Diverged, decode
 from lost_update_lab.search.poll_calibration import calibrate_polls
 from lost_update_lab.search.search import Search
@@ -248,15 +249,16 @@ def _no_breakpoints() -> Iterator[None]:
         sys.breakpointhook = before
 
 
-def _first_run(serial: SerialOrders, opened: Opened, order: tuple[int, ...]) -> None:
+def _first_run(serial: SerialOrders, opened: Opened, order: tuple[int, ...]) -> Serial:
     """Clients connect, caches fill: what does it leave that no process begins with?"""
     before, first, again = places(modules.own_modules("")), CachedAsking(), CachedAsking()
-    serial.run(order, first)
+    begun = serial.run(order, first)
     opened.memory = serial.harness.memory = filled(before)
     if first.names:
         serial.run(order, again)
     opened.cached = tuple(sorted(first.names - again.names))
     opened.has_run = True
+    return begun
 
 
 def volatile(serial: SerialOrders, opened: Opened) -> Names:
@@ -265,10 +267,7 @@ def volatile(serial: SerialOrders, opened: Opened) -> Names:
     system = serial.system
     order = tuple(i for i, worker in enumerate(system.scenario.callers) for _ in worker.operations)
     held_at_first = carried(system.scenario)
-    if opened.has_run:
-        serial.run(order)
-    else:
-        _first_run(serial, opened, order)
+    begun = serial.run(order) if opened.has_run else _first_run(serial, opened, order)
     theirs = {
         str(getattr(each.call, "__module__", "")) for w in system.scenario.callers for each in w.operations
     }
@@ -299,7 +298,14 @@ def volatile(serial: SerialOrders, opened: Opened) -> Names:
             f"{before!r} and then {after!r}. Something outside of the servers survives: {names}. "
             "Let the operations make it anew each time"
         )
+    if not opened.cached:  # that is told, and decides already
+        only_once.look(begun.steps, first.steps, _reading(serial.harness))
     return set(_different(one, other)) - set(opened.left_out)
+
+
+def _reading(harness: Harness) -> set[bytes]:
+    servers = [each for each in harness.servers.values() if isinstance(each, RedisServer)]
+    return set().union(*(each.reading for each in servers))
 
 
 def _no_shared_memory(held: Mapping[str, str], names: Collection[str]) -> None:

@@ -49,6 +49,7 @@ _SELECTS, _TWICE = (
     re.compile(pattern, re.IGNORECASE | re.DOTALL)
     for pattern in (r"\s*(?:SELECT|WITH)\b", r"\bSELECT\b.*\bSELECT\b")
 )
+_FROM, _TRIES = (re.compile(each, re.IGNORECASE) for each in (r"\bFROM\b", r"\bpg_try_advisory_\w+\s*\("))
 _CHANGING = re.compile(r"\b(?:INSERT|UPDATE|DELETE|MERGE)\b", re.IGNORECASE)
 #: FOR UPDATE OF some of the tables
 _OF_SOME = re.compile(r"\b(?:UPDATE|SHARE)\s+OF\b", re.IGNORECASE)
@@ -128,6 +129,13 @@ def looks_elsewhere(text: str) -> bool:
     rows locks them as it looks, or is held there."""
     statement = statement_of(text)
     return locks_by_reading(text) and bool(_TWICE.search(statement) or _OF_SOME.search(statement))
+
+
+def tries_names(text: str) -> bool:
+    """Is it a SELECT that tries an advisory lock for each row at which it looks? What it knows of the row may be older
+    than the lock."""
+    statement = statement_of(text)
+    return bool(_SELECTS.match(statement) and _FROM.search(statement) and _TRIES.search(statement))
 
 
 def locks_by_reading(text: str) -> bool:

@@ -8,9 +8,6 @@ from typing import Any
 
 import psycopg
 import pytest
-import redis
-from redis.backoff import NoBackoff
-from redis.retry import Retry
 
 from lost_update_lab.harness import Harness
 from lost_update_lab.model.bounds import SECOND
@@ -80,23 +77,8 @@ def in_a_table(own: bank.Bank) -> Any:
     return lock()
 
 
-def in_another_database(own: bank.Bank) -> Any:
-    if not hasattr(own.own, "second"):
-        own.own.second = redis.Redis.from_url(own.redis_url, db=1, retry=Retry(NoBackoff(), 0))
-
-    @contextmanager
-    def lock() -> Iterator[None]:
-        if not own.own.second.setnx("lock", 1):
-            raise bank.GaveUp
-        yield
-        own.own.second.delete("lock")
-
-    return lock()
-
-
-@pytest.mark.parametrize("lock", [in_a_table, in_another_database])
-def test_what_no_look_shows_is_executed(explore: Explore, own_table: None, lock: Any) -> None:
-    deposit = bank.locked_by(lock)
+def test_what_no_look_shows_is_executed(explore: Explore, own_table: None) -> None:
+    deposit = bank.locked_by(in_a_table)
     in_memory, executed = (
         explore(deposit, patience=SECOND),
         explore(deposit, patience=SECOND, in_memory=False),

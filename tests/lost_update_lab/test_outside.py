@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -203,7 +202,14 @@ def test_the_budget_bounds_real_time_whatever_is_done_in_it(explore: Explore) ->
     assert time.monotonic() < until
 
 
-_kept = SimpleNamespace(sleep=time.sleep)
+def _keeps(function: Callable[[float], None]) -> Iterator[Callable[[float], None]]:
+    """In a generator that stands: nobody can replace it there."""
+    while True:
+        yield function
+
+
+_kept = _keeps(time.sleep)
+next(_kept)
 
 
 def test_a_sleep_that_passes_no_gate_is_told_as_one(explore: Explore) -> None:
@@ -212,13 +218,13 @@ def test_a_sleep_that_passes_no_gate_is_told_as_one(explore: Explore) -> None:
 
     def waits(bank: Bank, amount: int) -> str:
         while not over:
-            _kept.sleep(0.1)
+            next(_kept)(0.1)
         return "ok"
 
     result = explore(waits, budget=60)
     over.append(True)
     assert "A waits in real time (test_outside.py, line " in result.cause
-    assert "_kept.sleep(0.1)" in result.trace
+    assert "next(_kept)(0.1)" in result.trace
     assert result.remedy == hang.BY_THE_MODULE
 
 

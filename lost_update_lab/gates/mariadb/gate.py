@@ -39,6 +39,10 @@ COMMAND = "a command to MariaDB"
 NO_SERVER = "a command to MariaDB, and the explorer was given no MariaDB server"
 TO_OTHERS = "give it the address: database='mysql://…' (an embedded one: database='mariadb')"
 NO_GATE = "no gate for this command of PyMySQL (number {})"
+ENDS_IT = "MariaDB would end an idle session by its {limit} of {seconds} s, and no schedule does so"
+NO_LIMIT = (
+    "open the connection without that limit; what becomes of an ended transaction is tried by crashes=1"
+)
 #: isolation levels under which a plain SELECT meets what others have not committed
 MEETS = ("SERIALIZABLE", "READ-UNCOMMITTED")
 #: … and under which an inner SELECT locks nothing
@@ -88,6 +92,8 @@ def asking(place: Here, connection: Any, name: str, *args: Any, **keywords: Any)
     if error := (
         beyond(text, unbuffered)
         or (refused(text) if server.makes(text) else None)
+        or _is_ended(connection)
+        or server.out_of_sight.of_another(driver.database(connection))
         or _inside(server, text)
         or _begins_to_ask(server, text)
     ):
@@ -106,12 +112,21 @@ def _inside(server: MariaDBServer, text: str) -> Broken | None:
     """Does the command use something in which the server's own clock decides, where no gate sees it, or chance?"""
     if chooses := random_commands.of_sql(text):
         return chooses
+    if unseen := server.out_of_sight.named_in(text):
+        return unseen
     found = server.clock_inside(text)
     return (
         Broken(f"{NO_MARIADB_CLOCK} (inside of {found}, in {shortened(text, 80)})", IN_THE_COMMAND)
         if found
         else None
     )
+
+
+def _is_ended(connection: Any) -> Broken | None:
+    """Would the server end this session when it stands idle?"""
+    if limit := session_of(connection).ends_by:
+        return Broken(ENDS_IT.format(limit=limit[0], seconds=limit[1]), NO_LIMIT)
+    return None
 
 
 def _begins_to_ask(server: MariaDBServer, text: str) -> ClockDecides | None:

@@ -28,10 +28,12 @@ from lost_update_lab.gates.postgres.describe import (
     under_way,
 )
 from lost_update_lab.gates.postgres.step import PostgresCommand, begin, execute
+from lost_update_lab.model.bounds import Fault
 from lost_update_lab.model.commands import ENDS, Op
 from lost_update_lab.model.effects import NOBODY
 from lost_update_lab.model.errors import (
     BY_EXECUTE,
+    IN_ONE_DATABASE,
     IN_THE_COMMAND,
     ONE_BY_ONE,
     WITHOUT_CHAIN,
@@ -45,7 +47,7 @@ from lost_update_lab.runs.place import Active, Here, here
 from lost_update_lab.runs.run import Run
 from lost_update_lab.schedule import pending
 from lost_update_lab.servers import random_commands
-from lost_update_lab.servers.postgres import ddl, levels, limits
+from lost_update_lab.servers.postgres import ddl, idle_limits, levels, limits
 from lost_update_lab.servers.postgres.clock_words import sleeps, virtual
 from lost_update_lab.servers.postgres.server import POSTGRES, PostgresServer
 from lost_update_lab.servers.postgres.transactions import NOT_STRICT
@@ -62,6 +64,7 @@ class Sends(NamedTuple):
 
 
 NO_SERVER = "a command to PostgreSQL, and the explorer was given a MariaDB as its database"
+ANOTHER_DATABASE = "it uses the database {used}, and the explorer was given {given}"
 COMMITS_LATE = (
     "a deferred trigger looks inside of that COMMIT, and no schedule comes between its look and the commit"
 )
@@ -102,7 +105,8 @@ def waiting(place: Here, connection: Any, gen: Any) -> Standing:
     given = driver.given_to(gen)
     kind = driver.kind_of(gen, given)
     if error := (
-        beyond(kind, given, server.timed)
+        _of_another(server, connection)
+        or beyond(kind, given, server.timed)
         or (None if server.may_make is None else ddl.beyond(text_of(given)))
         or _inside(server, given)
         or _begins_to_ask(server, given)
@@ -118,6 +122,14 @@ def waiting(place: Here, connection: Any, gen: Any) -> Standing:
         raise
     finally:
         connection.explorer_sends = None
+
+
+def _of_another(server: PostgresServer, connection: Any) -> Broken | None:
+    """Rows in another database stay there from schedule to schedule, and are no part of a state."""
+    used, given = connection.pgconn.db, server.admin.pgconn.db
+    if used == given or connection.closed:
+        return None
+    return Broken(ANOTHER_DATABASE.format(used=used.decode(), given=given.decode()), IN_ONE_DATABASE)
 
 
 def may_write(gen: Any) -> bool:
@@ -140,12 +152,12 @@ def _inside(server: PostgresServer, given: dict[str, Any]) -> Broken | None:
     text = text_of(given)
     if chooses := random_commands.of_sql(text):
         return chooses
-    if limited := server.looks.limited(text):
-        return limited
-    found = server.clock_inside(text, by_the_clock(text, server.timed))
+    if found := server.looks.limited(text) or server.unseen.number_in(text):
+        return found
+    clock = server.clock_inside(text, by_the_clock(text, server.timed))
     return (
-        Broken(f"{NO_POSTGRES_CLOCK} (inside of {found}, in {shortened(text, 80)})", IN_THE_COMMAND)
-        if found
+        Broken(f"{NO_POSTGRES_CLOCK} (inside of {clock}, in {shortened(text, 80)})", IN_THE_COMMAND)
+        if clock
         else None
     )
 
@@ -175,6 +187,9 @@ def _sent(
     op = describe(kind, given, idle, server.timed)
     op.reads = op.reads and (op.local or not server.unseen.calls(op.text))
     levels.begins_at(connection, server.level, op.text)
+    if found := _may_be_ended(run, server, connection, idle):
+        gen.close()
+        raise found
     waits = not idle and getattr(known, "explorer_deferred", False)
     known.explorer_deferred = server.defers(op) or waits
     seconds = sleeps(text_of(given), given.get("params"))
@@ -198,6 +213,15 @@ def _sent(
         gen, given = yield from _sleep(run, task, connection, gen, given, seconds)
     steps = _commits if deferred.waits_for(connection, op) else _step
     return (yield from steps(run, task, connection, name, op, gen, kind, given))
+
+
+def _may_be_ended(run: Run, server: PostgresServer, connection: Any, idle: bool) -> Broken | None:
+    """Does PostgreSQL end a session that stands still, or would it have ended this one?"""
+    if idle and idle_limits.begins_at(connection):
+        server.answers.close()  # the time counts, of which the memoised server knows nothing
+        if run.bounds.allow((), Fault.PAUSE, 1):
+            return idle_limits.of_a_pause(connection)
+    return None
 
 
 def _step(

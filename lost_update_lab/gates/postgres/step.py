@@ -35,7 +35,7 @@ from lost_update_lab.model.workers import Standing, Task
 from lost_update_lab.schedule import pending, refusals
 from lost_update_lab.schedule.world import World
 from lost_update_lab.servers.makes import MAKES, refused
-from lost_update_lab.servers.postgres import levels, limits
+from lost_update_lab.servers.postgres import idle_limits, levels, limits
 from lost_update_lab.servers.postgres.limits import TimeLimits
 from lost_update_lab.servers.postgres.locks import keeps
 from lost_update_lab.servers.postgres.memoised import Looked, MemoisedPostgres
@@ -134,6 +134,7 @@ def begin(world: World, task: Task, connection: Any, op: Op, gen: Any) -> Standi
     if task.canceled:
         _given_up(world, task, server, connection, op, gen)
         raise psycopg.errors.QueryCanceled(GIVEN_UP)
+    world.error = world.error or idle_limits.passed(connection, world.now)
     noting.ask(world, connection, op, begins=True)
     driver.wait(connection, gen)
     server.clock.has_answered(connection.explorer_who, inside=True)
@@ -171,6 +172,7 @@ def execute(
     server.looks.let_go(connection)
     limits.put_back(connection, lifted)
     touched = _after(task, server, connection, op)
+    idle_limits.answered(connection, world.now)
     found = _came_back(connection, op, result)
     rows = changed(found)
     returned = found.ntuples if found else 0
@@ -221,6 +223,7 @@ def _came_back(connection: Any, op: Op, result: Callable[[], PGresult | None] | 
 
 
 def _before(world: World, task: Task, server: PostgresServer, connection: Any, op: Op, tells: bool) -> None:
+    world.error = world.error or idle_limits.passed(connection, world.now)
     server.changed |= not op.reads  # a sequence moves on even if the insert is never committed
     connection.explorer_commits = (
         not connection.closed and connection.pgconn.transaction_status == TransactionStatus.IDLE

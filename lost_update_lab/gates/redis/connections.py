@@ -51,7 +51,7 @@ class Gated:
     who: tuple[int, int, int] = (0, 0, 0)
     queued: bytes | None = b""
     asked: Any = None
-    #: which of the server's databases it uses; only the first one is looked at
+    #: which of the server's databases it uses (servers/redis/numbered.py)
     database: int = 0
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import redis
 
 from lost_update_lab.adapters import redis_py
+from lost_update_lab.gates.redis import unknown_scripts
 from lost_update_lab.gates.redis.connections import (
     Gated,
     changes_mode,
@@ -41,6 +42,7 @@ from lost_update_lab.servers import random_commands
 from lost_update_lab.servers.redis.commands import UNANSWERED, for_ever, shown, subscribes, time_out, waits
 from lost_update_lab.servers.redis.leases import BY_A_KEY, BY_SET, FIELD, UNCODED, of_a_field
 from lost_update_lab.servers.redis.memoised import MemoisedRedis, Read, RedisAnswer
+from lost_update_lab.servers.redis.numbered import of_another
 from lost_update_lab.servers.redis.repeatable import queued_after, repeatable
 from lost_update_lab.servers.redis.scripts import script_of, time_of_day, virtual
 from lost_update_lab.servers.redis.server import RedisServer
@@ -222,10 +224,14 @@ def unheard(world: World, task: Task, connection: Any, gated: Gated) -> Standing
 
 
 def _beyond(world: World, task: Task, gated: Gated, words: Sequence[bytes]) -> Broken | None:
-    """Does the server's own clock decide what it answers, or chance?"""
+    """Does the server's own clock decide what it answers, or chance? Does it touch what no look shows?"""
     name, script = words[0].decode(), script_of(words)
-    if chooses := random_commands.of_redis(words, script):
-        return chooses
+    if found := (
+        of_another(words, script, gated.database, gated.server.database)
+        or unknown_scripts.goes_on(task.worker, words)
+        or random_commands.of_redis(words, script)
+    ):
+        return found
     if key := gated.server.uncoded:
         return Broken(UNCODED.format(key=key), BY_SET)
     if of_a_field(words, script):
@@ -288,7 +294,7 @@ def receive(
     try:
         reply = redis_py.read(connection, *args, **keywords)
     except redis.ResponseError as error:
-        world.warming_up |= isinstance(error, redis.exceptions.NoScriptError)
+        world.warming_up |= unknown_scripts.hears(task.worker, op.text, error)
         exact, told = str(error).encode(), f"({error})"
         _has_read(world, task, gated, op, Read(exact, told, error=True), keywords)
         _told(world, task, op, told, exact)
@@ -354,13 +360,11 @@ def _told(world: World, task: Task, op: Op, reply: str, exact: bytes) -> None:
 def _ask(world: World, gated: Gated, op: Op, words: Sequence[bytes], sent: bytes) -> None:
     """Note what the answer will depend on."""
     server = gated.server
-    gated.asked, repeats = None, gated.database == 0 and repeatable(words, script_of(words))
+    gated.asked, repeats = None, repeatable(words, script_of(words))
     if world.learns and repeats:
         here = listening(world, server.name)
         gated.asked = server.answers.question(server, world.now, gated.who, gated.queued, words, sent, here)
     gated.queued = queued_after(gated.queued, words, sent) if repeats or not gated.queued else None
-    if words[0].upper() == b"SELECT":
-        gated.database = -1
 
 
 def _has_read(world: World, task: Task, gated: Gated, op: Op, how: Read, keywords: Any) -> None:

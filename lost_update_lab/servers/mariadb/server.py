@@ -28,7 +28,8 @@ from lost_update_lab.servers.mariadb.memoised import (
     look_at_isolation,
     undisturbed,
 )
-from lost_update_lab.servers.mariadb.session import Driver, ended, session_of
+from lost_update_lab.servers.mariadb.out_of_sight import OutOfSight
+from lost_update_lab.servers.mariadb.session import STAYS, Driver, ended, session_of
 from lost_update_lab.servers.mariadb.unseen import CALLED_IN_MARIADB, HiddenOnMariadb
 from lost_update_lab.snapshot.mariadb import MariaDBSnapshot, Rows
 from lost_update_lab.telling.narrative import shortened
@@ -69,6 +70,7 @@ class MariaDBServer(KeptOfSchedule, Plain):
         self.snapshot = MariaDBSnapshot(self.ask, self._held_by_it, besides)
         self._bypass = MariadbBypassDetector(self.ask, self._next_number)
         self._hidden, self._zone = HiddenOnMariadb(self.ask), int(self.ask(_ZONE)[0][0])
+        self.out_of_sight = OutOfSight(self.ask, self._hidden.behind)
         self._sysdate_is_now = bool([self.ask(each) for each in _SYSDATE][1][0][0])
         #: commands that read and write
         self.compound = Compound(lambda: (str(name) for (name,) in self.ask(CALLED_IN_MARIADB)), looks)
@@ -88,6 +90,7 @@ class MariaDBServer(KeptOfSchedule, Plain):
         connection = self._new_connection()
         made().add(self.driver.number(connection))
         self.driver.run(connection, "SET SESSION autocommit = 1")
+        self.driver.run(connection, STAYS)
         return connection
 
     def _next_number(self) -> int:

@@ -24,6 +24,16 @@ AND variable_name NOT IN ('TIMESTAMP', 'RAND_SEED1', 'RAND_SEED2', 'INSERT_ID', 
     'PSEUDO_THREAD_ID', 'PSEUDO_SLAVE_MODE', 'GTID_SEQ_NO', 'GTID_DOMAIN_ID', 'SERVER_ID', 'SQL_LOG_BIN')
 """
 PATIENCE = "SELECT @@SESSION.innodb_lock_wait_timeout, @@SESSION.max_statement_time, @@SESSION.tx_isolation"
+#: a session that stands idle is ended by the server's own clock
+STAYS = (
+    "SET SESSION idle_transaction_timeout = 0, SESSION idle_readonly_transaction_timeout = 0, "
+    "SESSION idle_write_transaction_timeout = 0, SESSION wait_timeout = 28800"
+)
+_ENDS = """
+SELECT LOWER(variable_name), session_value FROM information_schema.system_variables
+WHERE (variable_name LIKE 'IDLE%TRANSACTION_TIMEOUT' AND session_value + 0 > 0)
+OR (variable_name = 'WAIT_TIMEOUT' AND session_value + 0 < 600)
+"""
 #: s; waits longer than this never end, as far as a schedule is concerned
 _LONGEST = 1_000_000
 
@@ -73,6 +83,8 @@ class MariadbSession:
     #: how long a command waits, and takes, by default and now
     usual: Patience
     patience: Patience
+    #: the limit by which the server would end it when it stands idle: its name and its seconds
+    ends_by: tuple[str, str] | None = None
     who: Any = None
     #: the isolation level that its transactions have because the search says so; "": their own
     level: str = ""
@@ -155,7 +167,13 @@ def look(driver: Driver, connection: Any) -> MariadbSession:
     patience, isolation = _patience(driver, connection)
     for statement in _waits(patience):
         driver.run(connection, statement)
-    return MariadbSession(settings, driver.commits_by_itself(connection), isolation, patience, patience)
+    limits = driver.run(connection, _ENDS)
+    if limits:
+        driver.run(connection, STAYS)
+    ends_by = (str(limits[0][0]), str(limits[0][1])) if limits else None
+    return MariadbSession(
+        settings, driver.commits_by_itself(connection), isolation, patience, patience, ends_by
+    )
 
 
 def look_again(driver: Driver, connection: Any) -> None:

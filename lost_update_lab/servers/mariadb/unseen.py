@@ -1,4 +1,4 @@
-"""Where a command asks for MariaDB's clock without a word of its own: in a view, a routine, or a trigger."""
+"""What is behind a command of MariaDB: the texts of views, routines and triggers. One may ask for the clock."""
 
 from __future__ import annotations
 
@@ -35,19 +35,18 @@ class HiddenOnMariadb:
 
     def clocks_in(self, text: str) -> tuple[str, ...]:
         """The texts behind what this command names that ask for the time."""
-        if not self._asking:
-            return ()
         if text not in self._found:
-            words = {word.lower() for word in _WORD.findall(text)}
-            self._found[text] = tuple(
-                each for name in sorted(words & self._asking.keys()) for each in self._asking[name]
-            )
+            self._found[text] = tuple(each for each in self.behind(text) if clock_words.asks(each))
         return self._found[text]
 
+    def behind(self, text: str) -> list[str]:
+        """The texts of the views, routines and triggers that the command names."""
+        names = {word.lower() for word in _WORD.findall(text)} & self._sources.keys() if self._sources else ()
+        return [each for name in sorted(names) for each in self._sources[name]]
+
     @cached_property
-    def _asking(self) -> Mapping[str, list[str]]:
+    def _sources(self) -> Mapping[str, list[str]]:
         found: dict[str, list[str]] = {}
         for name, text in self._ask(SOURCES):
-            if clock_words.asks(str(text or "")):
-                found.setdefault(str(name).lower(), []).append(str(text))
+            found.setdefault(str(name).lower(), []).append(str(text or ""))
         return found

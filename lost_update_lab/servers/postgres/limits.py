@@ -14,6 +14,7 @@ import psycopg
 from psycopg.pq import ExecStatus, TransactionStatus
 
 from lost_update_lab.model.commands import Op
+from lost_update_lab.servers.postgres import idle_limits
 from lost_update_lab.servers.postgres.clock_words import limits as speaks_of_them
 
 _ENDS = re.compile(r"\s*(?:COMMIT|ROLLBACK|END|ABORT|RELEASE|SAVEPOINT|PREPARE)\b", re.IGNORECASE)
@@ -94,6 +95,7 @@ def _put(connection: Any, limits: TimeLimits) -> None:
 
 def reset(connection: Any) -> None:
     """After a run: the session is as it was when it was made."""
+    idle_limits.forget(connection)
     if getattr(connection, "explorer_limited", False):
         _put(connection, connection.explorer_limits)
         connection.explorer_limited = connection.explorer_limits != NO_LIMITS

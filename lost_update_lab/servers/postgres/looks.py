@@ -19,8 +19,14 @@ from typing import Any
 from psycopg.pq import ExecStatus
 from psycopg.pq.abc import PGresult
 
-from lost_update_lab.model.errors import LIMITS_OUTSIDE, LOOKS_BY_ITSELF, STATEMENTS_APART, Broken
-from lost_update_lab.servers.compound import Compound, Unexplored, looks_elsewhere, statement_of
+from lost_update_lab.model.errors import (
+    LIMITS_OUTSIDE,
+    LOOK_AGAIN,
+    LOOKS_BY_ITSELF,
+    STATEMENTS_APART,
+    Broken,
+)
+from lost_update_lab.servers.compound import Compound, Unexplored, looks_elsewhere, statement_of, tries_names
 from lost_update_lab.servers.draws import INSERT
 from lost_update_lab.servers.postgres.between_rows import MOST, BetweenRows
 from lost_update_lab.servers.postgres.function_stops import LOCKED_ROW, NEW_ROW, FunctionStops, Reached
@@ -38,6 +44,9 @@ AFTER_ROW = "others can come before its next row, after number"
 UNMET = "PostgreSQL looks at rows in a SELECT and locks others later, and no schedule comes between"
 WITHOUT_STOPS = (
     "the explorer cannot write its stops into a function, and no schedule comes between its statements"
+)
+TRIES = (
+    "a SELECT tries an advisory lock for a row, and no schedule comes between its look at the row and that"
 )
 CATCHES = "a function goes on after an error that the explorer cannot let it have:"
 LIMITS = "a function sets a time limit of its own, which would end by the server's clock"
@@ -139,6 +148,8 @@ class Looks:
         reached, unexplored = self._reached(text), self.unexplored
         if not unexplored.looks and (reached.elsewhere or (compound.watched and looks_elsewhere(text))):
             unexplored.looks = Broken(f"{UNMET} ({shortened(text, 80)})", LOOKS_BY_ITSELF)
+        if compound.watched and tries_names(text):
+            unexplored.function = Broken(f"{TRIES} ({shortened(text, 80)})", LOOK_AGAIN)
         if reached.without:
             unexplored.function = Broken(
                 f"{WITHOUT_STOPS} ({shortened(reached.without, 80)})", STATEMENTS_APART

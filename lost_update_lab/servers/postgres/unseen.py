@@ -7,9 +7,12 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
+from lost_update_lab.model.errors import Broken
 from lost_update_lab.servers.compound import names_one, words_of
+from lost_update_lab.servers.numbers import IN_A_ROW, NUMBER
 from lost_update_lab.servers.postgres.clock_words import asks, decides
 from lost_update_lab.snapshot.catalogue import NOT_THE_USERS
+from lost_update_lab.telling.narrative import shortened
 
 RELATIONS = (
     "SELECT relname FROM pg_class JOIN pg_namespace n ON n.oid = relnamespace "  # noqa: S608  (names of our own)
@@ -99,6 +102,10 @@ UNION SELECT typname FROM pg_type t JOIN pg_cast ON casttarget = t.oid JOIN call
 UNION SELECT typname FROM pg_type t JOIN pg_constraint k ON contypid = t.oid JOIN pg_depend d ON d.objid = k.oid
 JOIN calls ON calls.oid = refobjid WHERE classid = 'pg_constraint'::regclass AND refclassid = 'pg_proc'::regclass
 """  # noqa: S608  (names of our own)
+SEQUENCES = (
+    "SELECT relname FROM pg_class JOIN pg_namespace n ON n.oid = relnamespace "  # noqa: S608  (names of our own)
+    f"WHERE relkind = 'S' AND {NOT_THE_USERS}"
+)
 #: tables with a trigger that is executed by COMMIT
 DEFERRED = (
     "SELECT relname FROM pg_trigger JOIN pg_class c ON c.oid = tgrelid "
@@ -124,10 +131,13 @@ QUESTIONS = {
     b"defaults": DEFAULTS,
     b"called": CALLED_IN_POSTGRES,
     b"calling": CALLING,
+    b"sequences": SEQUENCES,
     b"deferred": DEFERRED,
     b"deferrable": DEFERRABLE,
     b"above": ABOVE,
 }
+_NUMBERS = re.compile(r"\b(?:setval|pg_sequence_last_value)\s*\(|\bpg_sequences\b", re.IGNORECASE)
+_READ = re.compile(r"\b(?:FROM|JOIN|TABLE)\s+(?:ONLY\s+)?(?:\"?\w+\"?\s*\.\s*)?\"?(\w+)", re.IGNORECASE)
 _DEFERS = re.compile(r"\bSET\s+CONSTRAINTS\b[^;]*\bDEFERRED\b", re.IGNORECASE)
 
 
@@ -140,6 +150,7 @@ class HiddenOnPostgres:
         self._names: set[str] | None = None
         self._written: dict[str, bool] = {}
         self._calls: dict[str, bool] = {}
+        self._numbers: dict[str, bool] = {}
         self._clocks: dict[tuple[str, bool], str] = {}
 
     def named_in(self, text: str) -> bool:
@@ -179,6 +190,27 @@ class HiddenOnPostgres:
             return bool(self._deferrable)
         return bool(self._deferred) and not self._deferred.isdisjoint(words_of(statement))
 
+    def number_in(self, text: str) -> Broken | None:
+        """Does this command read, or set, the number of a sequence, or by a function, a view or a trigger?"""
+        statement = text.partition(" ← ")[0]
+        if statement not in self._numbers:
+            found = self._numbered(statement) or not self._by_number.isdisjoint(words_of(statement))
+            self._numbers[statement] = found
+        return Broken(f"{NUMBER} ({shortened(text, 80)})", IN_A_ROW) if self._numbers[statement] else None
+
+    def _numbered(self, text: str) -> bool:
+        read = {name.lower() for name in _READ.findall(text)}
+        return bool(_NUMBERS.search(text)) or not self._sequences.isdisjoint(read)
+
+    @cached_property
+    def _sequences(self) -> set[str]:
+        return self.names_of(b"sequences")
+
+    @cached_property
+    def _by_number(self) -> set[str]:
+        """Functions and views that do so, and what calls them."""
+        return self._with_above({name for name, text in self._texts(b"sources") if self._numbered(text)})
+
     def calls(self, text: str) -> bool:
         """Does this SELECT call a function that may write, or look several times, through a view or an operator?"""
         statement = text.partition(" ← ")[0]
@@ -206,8 +238,12 @@ class HiddenOnPostgres:
         tables = self.names_of(b"deferred")
         if any(_DEFERS.search(text) for _, text in self._functions):
             tables |= self._deferrable
-        above = [(name, below.lower()) for name, below in self._texts(b"above")] if tables else []
-        found, more = set[str](), tables
+        return self._with_above(tables)
+
+    def _with_above(self, names: set[str]) -> set[str]:
+        """These, and what writes to such a table, or calls such a function, unseen."""
+        above = [(name, below.lower()) for name, below in self._texts(b"above")] if names else []
+        found, more = set[str](), names
         while found != more:
             found = more
             more = self._with_functions(found) | {name for name, below in above if below in found}

@@ -28,7 +28,8 @@ FIELD = "{name} lets a field of a hash end, and that goes by the server's own cl
 BY_A_KEY = "give the lease to a key of its own, by SET … PX or by PEXPIRE"
 UNCODED = "the lease of {key} was given in a way that no gate sees, so the server's own clock would end it"
 BY_SET = (
-    "give it by SET, by EXPIRE or by a script that the worker itself sends: not by a function or by RESTORE"
+    "give it by SET, by EXPIRE or by a script that the worker itself sends, and as a length of time (PX, EX): not as a "
+    "moment (PXAT, EXPIREAT), by a function or by RESTORE"
 )
 #: a command that answers 0 and does nothing
 _NOTHING = [b"EXISTS", b""]

@@ -41,6 +41,7 @@ class RedisServer(Plain):
         self.admin = redis.Redis.from_url(url, retry=Retry(NoBackoff(), 0), protocol=2)
         self._connection: Any = self.admin.connection_pool.get_connection()
         self.address = address(self._connection)
+        self.database = int(self._connection.db)
         self._bypass = RedisBypassDetector(self.ask, name, self.address)
         texts = {name: files(__package__).joinpath(name) for name in ("contents.lua", "pin.lua", "times.lua")}
         self._scripts = {name: self.ask("SCRIPT", "LOAD", text.read_text()) for name, text in texts.items()}
