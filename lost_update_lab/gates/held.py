@@ -38,6 +38,8 @@ _CONTAINERS = (dict, list, tuple, set, CellType, partial, WeakKeyDictionary)
 _METHODS = ("now", "utcnow")
 #: id of a function → how many held it when its holders were last looked for, besides those of which it is known
 _left: dict[int, int] = {}
+#: Python 3.12 counts nobody who holds a class of its own: its methods are looked for each time
+_IMMORTAL = 1 << 29
 #: holders that are likely to be there the next time: they keep nothing alive but code
 _known: list[Undo] = []
 _OF_CODE = (type, FunctionType, CellType, Field, staticmethod, classmethod)
@@ -46,7 +48,7 @@ _OF_CODE = (type, FunctionType, CellType, Field, staticmethod, classmethod)
 def replace(wanted: Wanted) -> list[Undo]:
     """Returns how to undo it."""
     done = list(_again(wanted))
-    if any(count > _left.get(key, 0) for key, count in _held_by(wanted, done).items()):
+    if any(count > _left.get(key, 0) or count > _IMMORTAL for key, count in _held_by(wanted, done).items()):
         with garbage.thawed():
             done += _replaced(wanted)
     sets = (setattr, object.__setattr__, _renew)

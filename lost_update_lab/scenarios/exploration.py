@@ -291,7 +291,7 @@ def volatile(serial: SerialOrders, opened: Opened) -> Names:
         before, after = next(pair for pair in pairs if pair[0] != pair[1])
         names = (
             ", ".join(dict.fromkeys([*serial.remembered, *serial.carried]))
-            or "a global of a module, a file, a cache"
+            or "a global of a module, a file, a cache; or it is a number of the server's own, as xmin"
         )
         raise Mistake(
             "the operations are not repeatable: run twice in the same order, from the same rows, they sent "

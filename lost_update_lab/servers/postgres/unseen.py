@@ -136,6 +136,8 @@ QUESTIONS = {
     b"deferrable": DEFERRABLE,
     b"above": ABOVE,
 }
+#: a column of each table: it shows whose transaction has locked the row, which may be open
+_LOCKER = "xmax"
 _NUMBERS = re.compile(r"\b(?:setval|pg_sequence_last_value)\s*\(|\bpg_sequences\b", re.IGNORECASE)
 _READ = re.compile(r"\b(?:FROM|JOIN|TABLE)\s+(?:ONLY\s+)?(?:\"?\w+\"?\s*\.\s*)?\"?(\w+)", re.IGNORECASE)
 _DEFERS = re.compile(r"\bSET\s+CONSTRAINTS\b[^;]*\bDEFERRED\b", re.IGNORECASE)
@@ -212,7 +214,8 @@ class HiddenOnPostgres:
         return self._with_above({name for name, text in self._texts(b"sources") if self._numbered(text)})
 
     def calls(self, text: str) -> bool:
-        """Does this SELECT call a function that may write, or look several times, through a view or an operator?"""
+        """Does this SELECT call a function that may write, or look several times, through a view or an operator? Or
+        does it see what is not committed?"""
         statement = text.partition(" ← ")[0]
         if statement not in self._calls:
             self._calls[statement] = names_one(statement, self._calling)
@@ -220,7 +223,7 @@ class HiddenOnPostgres:
 
     @cached_property
     def _calling(self) -> set[str]:
-        return self.names_of(b"calling")
+        return {*self.names_of(b"calling"), _LOCKER}
 
     def names_of(self, question: bytes) -> set[str]:
         return {(name or b"").decode().lower() for (name,) in self.ask(question)}
