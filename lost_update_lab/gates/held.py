@@ -34,6 +34,8 @@ Undo = partial[Any]
 _OURS = f"{__name__.partition('.')[0]}."
 _HANDED_OVER = f"{_OURS}under_test."
 _CONTAINERS = (dict, list, tuple, set, CellType, partial, WeakKeyDictionary)
+#: so deep are the explorer's own containers, and one more
+_LEVELS = 6
 #: functions of the real clock that a class makes anew each time that they are asked for
 _METHODS = ("now", "utcnow")
 #: id of a function → how many held it when its holders were last looked for, besides those of which it is known
@@ -194,9 +196,10 @@ def _exchange(holder: set[Any], new: Any, value: Any) -> None:
 
 
 def _ours(holders: list[Any]) -> set[int]:
-    """Those that the explorer holds itself, through containers of any depth."""
+    """Those that the explorer holds itself, through containers."""
     known, front = {id(each): each for each in holders}, holders
-    while containers := [each for each in front if _is_container(each)]:
+    for _ in range(_LEVELS):  # this very function holds them, in containers that are new each time
+        containers = [each for each in front if _is_container(each)]
         own = {id(front), id(containers)}
         front = [each for each in gc.get_referrers(*containers) if id(each) not in known.keys() | own]
         known |= {id(each): each for each in front if not isinstance(each, FrameType)}
