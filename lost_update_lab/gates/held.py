@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import gc
 import sys
+import time
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -42,7 +43,9 @@ _METHODS = ("now", "utcnow")
 _left: dict[int, int] = {}
 #: Python 3.12 counts nobody who holds a class of its own: its methods are looked for each time
 _IMMORTAL = 1 << 29
-#: holders that are likely to be there the next time: they keep nothing alive but code
+#: each thread that sleeps holds it. One that is not replaced is noticed (runs/hang.py)
+_BUSY = {id(time.sleep)}
+#: what is likely to be there the next time: holders that keep nothing alive but code
 _known: list[Undo] = []
 _OF_CODE = (type, FunctionType, CellType, Field, staticmethod, classmethod)
 
@@ -50,13 +53,19 @@ _OF_CODE = (type, FunctionType, CellType, Field, staticmethod, classmethod)
 def replace(wanted: Wanted) -> list[Undo]:
     """Returns how to undo it."""
     done = list(_again(wanted))
-    if any(count > _left.get(key, 0) or count > _IMMORTAL for key, count in _held_by(wanted, done).items()):
+    counts = _held_by(wanted, done)
+    if any(
+        count > _left.get(key, 0) or count > _IMMORTAL for key, count in counts.items() if key not in _BUSY
+    ):
         with garbage.thawed():
-            done += _replaced(wanted)
-    sets = (setattr, object.__setattr__, _renew)
-    _known[:] = [each for each in done if each.func in sets and isinstance(each.args[0], _OF_CODE)]
+            done += list(_replaced(wanted, done))
+    _known.extend(each for each in done if _is_code(each.args[0]))
     _left.update(_held_by(wanted, done))
     return done
+
+
+def _is_code(holder: Any) -> bool:
+    return isinstance(holder, _OF_CODE) or (type(holder) is dict and "__spec__" in holder)
 
 
 def _held_by(wanted: Wanted, done: list[Undo]) -> dict[int, int]:
@@ -72,11 +81,20 @@ def _parts(value: Any) -> tuple[Any, ...]:
 
 
 def _again(wanted: Wanted) -> Iterator[Undo]:
-    for each in _known:
-        holder, name, value = each.args
-        if getattr(holder, name, None) is value and (new := _instead(value, wanted)) is not value:
-            each.func(holder, name, new)
-            yield each
+    known = _known.copy()
+    _known.clear()
+    for each in known:
+        holder, name, value = each.args[0], each.args[1], each.args[-1]
+        new, is_dict = _instead(value, wanted), isinstance(holder, dict)
+        if new is value:
+            _known.append(each)  # of another look
+        elif (holder.get(name) if is_dict else getattr(holder, name, None)) is value:
+            (_set if is_dict else each.func)(holder, name, new)
+            yield partial(_put_back, holder, name, new, value) if is_dict else each
+
+
+def _set(holder: dict[Any, Any], name: Any, value: Any) -> None:
+    holder[name] = value
 
 
 def _instead(value: Any, wanted: Wanted) -> Any:
@@ -92,12 +110,13 @@ def _instead(value: Any, wanted: Wanted) -> Any:
     return value
 
 
-def _replaced(wanted: Wanted) -> Iterator[Undo]:
+def _replaced(wanted: Wanted, done: list[Undo]) -> Iterator[Undo]:
+    """`done`: what was replaced already, which holds the originals."""
     own, values = {id(wanted), *map(id, wanted.values())}, [original for original, _ in wanted.values()]
     classes = [each for each in values if isinstance(each, type)]
     methods = [each for each in gc.get_referrers(*classes) if _instead(each, wanted) is not each]
     values = [each for each in (*values, *methods) if not isinstance(each, type | tuple)]
-    own |= {id(values), id(methods), id(classes)}
+    own |= {id(values), id(methods), id(classes), *map(id, done), *(id(each.args) for each in done)}
     holders = [each for each in gc.get_referrers(*values) if id(each) not in own]
     ours = _ours(holders)
     holders = [each for each in holders if id(each) not in ours]

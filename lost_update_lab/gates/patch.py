@@ -77,8 +77,8 @@ class Patches:
         replacement."""
         self._wanted[id(original)] = (original, replacement)
 
-    def apply(self) -> None:
-        """Replace what was asked for until now."""
+    def apply(self, in_objects: bool = True) -> None:
+        """Replace what was asked for until now. `in_objects`: where objects hold it, too."""
         if not self._wanted:
             return
         holders = _holders.setdefault(
@@ -90,7 +90,8 @@ class Patches:
                     self.method(module, name, wanted[1])
             for each in kept:
                 self._replace(*each)
-        self._held += held.replace(self._wanted)
+        if in_objects:
+            self._held += held.replace(self._wanted)
         self._wanted.clear()
 
     def _replace(self, holder: Any, name: str, value: Any) -> None:

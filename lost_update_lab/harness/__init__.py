@@ -125,10 +125,11 @@ class Harness:
     def __enter__(self) -> Self:
         look_around()
         of_files = (files.install,) if FILES in self.servers else ()
-        for gates in ((*GATES, *of_files), self.gates):
+        own = (*GATES, *of_files)
+        for gates in (own, self.gates):  # a gate that is given to the explorer may hold what it replaces
             for install in gates:
                 install(self.patches)
-            self.patches.apply()
+            self.patches.apply(in_objects=gates is own)
         Active.servers = self.servers
         for server in self.servers.values():
             server.watch()
