@@ -16,7 +16,7 @@ from lost_update_lab.under_test.scenario import Mistake
 from tests.lost_update_lab.mariadb import shop
 from tests.lost_update_lab.mariadb.conftest import Trial
 
-ENGINES = ["MyISAM", "Aria", "MEMORY"]
+ENGINES = ["MyISAM", *(pytest.param(each, marks=pytest.mark.deep) for each in ("Aria", "MEMORY"))]
 
 
 @pytest.fixture(autouse=True)
