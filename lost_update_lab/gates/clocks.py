@@ -10,6 +10,8 @@ import random
 import sys
 import time
 import uuid
+from collections.abc import Iterator
+from contextlib import suppress
 from types import FrameType
 from typing import Any, TypeVar
 from uuid import UUID
@@ -162,6 +164,24 @@ class Datetime(_real_datetime, metaclass=_Meta):
         return cls.now(_datetime.UTC).replace(tzinfo=None)
 
 
+def _now_of(kind: type) -> Any:
+    """`now` of a user's own class of datetimes, which is Python's."""
+
+    def now(cls: Any, tz: _datetime.tzinfo | None = None) -> Any:
+        place = here()
+        return cls.fromtimestamp(_time() if place is None else wall(), tz)
+
+    return classmethod(now)
+
+
+def _subclasses(kind: type[_datetime.datetime]) -> Iterator[type[_datetime.datetime]]:
+    each: type[_datetime.datetime]
+    for each in type.__subclasses__(kind):
+        if each is not Datetime:
+            yield each
+            yield from _subclasses(each)
+
+
 def _in(modules: tuple[str, ...], frame: FrameType | None) -> bool:
     """Is the time asked for in one of these modules? `timezone.now` is Django's name for `datetime.now`."""
     if frame and frame.f_globals["__name__"] == "django.utils.timezone":
@@ -254,6 +274,10 @@ def install(patches: Patches) -> None:
     patches.everywhere(time.clock_gettime_ns, clock_gettime_ns)
     patches.everywhere(os.times, times)
     patches.everywhere(_real_datetime, Datetime)
+    for kind in _subclasses(_real_datetime):
+        with suppress(TypeError):  # one that is written in C
+            if getattr(kind.now, "__func__", None) is None:  # it has none of its own
+                patches.method(kind, "now", _now_of(kind))
     patches.everywhere(os.urandom, urandom)
     patches.everywhere(uuid.uuid1, uuid1)
     patches.everywhere(os.getpid, getpid)

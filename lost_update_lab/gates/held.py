@@ -27,6 +27,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from lost_update_lab.runs import garbage
+from lost_update_lab.telling.lines import is_own
 
 #: id of a function, or a class → itself, and what to put in its place
 Wanted = Mapping[int, tuple[Any, Any]]
@@ -85,10 +86,11 @@ def _again(wanted: Wanted) -> Iterator[Undo]:
     _known.clear()
     for each in known:
         holder, name, value = each.args[0], each.args[1], each.args[-1]
-        new, is_dict = _instead(value, wanted), isinstance(holder, dict)
+        new, is_dict = _instead(value, wanted, classes=isinstance(value, type)), isinstance(holder, dict)
         if new is value:
             _known.append(each)  # of another look
         elif (holder.get(name) if is_dict else getattr(holder, name, None)) is value:
+            new = staticmethod(new) if isinstance(holder, type) else new
             (_set if is_dict else each.func)(holder, name, new)
             yield partial(_put_back, holder, name, new, value) if is_dict else each
 
@@ -97,17 +99,25 @@ def _set(holder: dict[Any, Any], name: Any, value: Any) -> None:
     holder[name] = value
 
 
-def _instead(value: Any, wanted: Wanted) -> Any:
-    """What to put in the place of this value; itself, if it may stay."""
+def _instead(value: Any, wanted: Wanted, classes: bool = False) -> Any:
+    """What to put in the place of this value; itself, if it may stay. `classes`: as a class may, where it is looked up
+    by whoever has to do with types."""
     if id(value) in wanted:
-        return value if isinstance(value, type) else wanted[id(value)][1]
+        return value if isinstance(value, type) and not classes else wanted[id(value)][1]
     if isinstance(value, BuiltinMethodType) and id(value.__self__) in wanted and value.__name__ in _METHODS:
         return getattr(wanted[id(value.__self__)][1], value.__name__)
     if isinstance(value, tuple):
-        made = [_instead(each, wanted) for each in value]
+        made = [_instead(each, wanted, classes) for each in value]
         if any(new is not old for new, old in zip(made, value, strict=True)):
-            return value._make(made) if hasattr(value, "_make") else tuple(made)
+            return _like(value, made)
     return value
+
+
+def _like(value: tuple[Any, ...], made: list[Any]) -> tuple[Any, ...]:
+    new = tuple.__new__(type(value), made)
+    if hasattr(value, "__dict__"):
+        vars(new).update(vars(value))
+    return new
 
 
 def _replaced(wanted: Wanted, done: list[Undo]) -> Iterator[Undo]:
@@ -115,7 +125,7 @@ def _replaced(wanted: Wanted, done: list[Undo]) -> Iterator[Undo]:
     own, values = {id(wanted), *map(id, wanted.values())}, [original for original, _ in wanted.values()]
     classes = [each for each in values if isinstance(each, type)]
     methods = [each for each in gc.get_referrers(*classes) if _instead(each, wanted) is not each]
-    values = [each for each in (*values, *methods) if not isinstance(each, type | tuple)]
+    values = [each for each in (*values, *methods) if not isinstance(each, tuple)]
     own |= {id(values), id(methods), id(classes), *map(id, done), *(id(each.args) for each in done)}
     holders = [each for each in gc.get_referrers(*values) if id(each) not in own]
     ours = _ours(holders)
@@ -134,10 +144,14 @@ def _put(holder: Any, wanted: Wanted) -> Iterator[Undo]:
         if not (_is_ours(owner) or _is_of_python(owner)):
             yield from _in_names(owner, holder, wanted, staticmethod)
     elif isinstance(holder, dict | list | deque):
+        if type(holder) is dict and any(_instead(key, wanted) is not key for key in holder):
+            yield partial(_fill, holder, tuple(holder.items()))
+            _fill(holder, tuple((_instead(key, wanted), value) for key, value in holder.items()))
         for place, value in list(holder.items() if isinstance(holder, dict) else enumerate(holder)):
             if (new := _instead(value, wanted)) is not value:
-                holder[place] = new
-                yield partial(_put_back, holder, place, new, value)
+                with suppress(Exception):  # one that is not to be changed
+                    holder[place] = new
+                    yield partial(_put_back, holder, place, new, value)
         yield from _in_names(holder, _attributes(holder), wanted)
     elif isinstance(holder, set):
         for value in list(holder):
@@ -169,8 +183,9 @@ def _in_names(
     holder: Any, names: Mapping[str, Any], wanted: Wanted, wraps: Callable[[Any], Any] = lambda new: new
 ) -> Iterator[Undo]:
     sets = setattr if isinstance(holder, type | FunctionType | CellType) else object.__setattr__
+    own = isinstance(holder, CellType) or _is_of_a_user(holder)
     for name, value in list(names.items()):
-        if (new := _instead(value, wanted)) is not value:
+        if (new := _instead(value, wanted, classes=own)) is not value:
             with suppress(AttributeError, TypeError):  # read-only, as a property's own
                 sets(holder, name, wraps(new))
                 yield partial(sets, holder, name, value)
@@ -191,7 +206,9 @@ def _attributes(holder: Any) -> dict[str, Any]:
 def _slots(kind: type) -> Iterable[str]:
     slots: str | Iterable[str] = vars(kind).get("__slots__", ())
     found = [slots] if isinstance(slots, str) else [each for each in slots if isinstance(each, str)]
-    return [each for each in found if not each.startswith("__")]
+    private = f"_{kind.__name__.lstrip('_')}"
+    plain = [each for each in found if not each.endswith("__")]
+    return [f"{private}{each}" if each.startswith("__") else each for each in plain]
 
 
 def _class_of(namespace: dict[str, Any]) -> type | None:
@@ -202,8 +219,14 @@ def _class_of(namespace: dict[str, Any]) -> type | None:
     return next((each for each in owners if gc.get_referents(vars(each))[0] is namespace), None)
 
 
+def _fill(holder: dict[Any, Any], items: tuple[tuple[Any, Any], ...]) -> None:
+    """In place, and in this order."""
+    holder.clear()
+    holder.update(items)
+
+
 def _put_back(holder: Any, place: Any, new: Any, value: Any) -> None:
-    with suppress(KeyError, IndexError):
+    with suppress(Exception):
         if holder[place] is new:
             holder[place] = value
 
@@ -245,6 +268,12 @@ def _is_ours(holder: Any) -> bool:
     else:
         name = type(holder).__module__
     return name.startswith(_OURS) and not name.startswith(_HANDED_OVER)
+
+
+def _is_of_a_user(holder: Any) -> bool:
+    """A class, a function, or an object of a class, whose code is neither Python's nor a package's."""
+    name = holder.__module__ if isinstance(holder, type | FunctionType) else type(holder).__module__
+    return is_own(getattr(sys.modules.get(str(name)), "__file__", None) or "<")
 
 
 def _is_of_python(holder: Any) -> bool:

@@ -267,7 +267,7 @@ def volatile(serial: SerialOrders, opened: Opened) -> Names:
     system = serial.system
     order = tuple(i for i, worker in enumerate(system.scenario.callers) for _ in worker.operations)
     held_at_first = carried(system.scenario)
-    begun = serial.run(order) if opened.has_run else _first_run(serial, opened, order)
+    begun = serial.run(order, _follows) if opened.has_run else _first_run(serial, opened, order)
     theirs = {
         str(getattr(each.call, "__module__", "")) for w in system.scenario.callers for each in w.operations
     }
@@ -299,13 +299,12 @@ def volatile(serial: SerialOrders, opened: Opened) -> Names:
             "Let the operations make it anew each time"
         )
     if not opened.cached:  # that is told, and decides already
-        only_once.look(begun.steps, first.steps, _reading(serial.harness))
+        only_once.look(begun, first, serial.harness.servers)
     return set(_different(one, other)) - set(opened.left_out)
 
 
-def _reading(harness: Harness) -> set[bytes]:
-    servers = [each for each in harness.servers.values() if isinstance(each, RedisServer)]
-    return set().union(*(each.reading for each in servers))
+def _follows(*_: Any) -> None:
+    """Commands are noted where somebody follows."""
 
 
 def _no_shared_memory(held: Mapping[str, str], names: Collection[str]) -> None:

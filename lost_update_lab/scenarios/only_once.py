@@ -16,9 +16,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Mapping
+from typing import Any
 
-from lost_update_lab.model.commands import Step
+from lost_update_lab.scenarios.serial import Serial
+from lost_update_lab.servers.compound import names_one, statement_of
+from lost_update_lab.servers.mariadb.server import MariaDBServer
+from lost_update_lab.servers.postgres.server import PostgresServer
+from lost_update_lab.servers.redis.server import RedisServer
 from lost_update_lab.under_test.outcome import comparable
 from lost_update_lab.under_test.scenario import Mistake
 
@@ -28,32 +33,30 @@ ONLY_ONCE = (
     "processes do there. Keep it in a global of the module, as a plain value, or let the operations make it anew each "
     "time; or do that step in the setup"
 )
-_CHANGES = re.compile(r"\s*(?:INSERT|UPDATE|DELETE|MERGE|REPLACE|CALL|WITH)\b", re.IGNORECASE)
-#: first words of SQL that change no row, and may be the name of a command of Redis, too
-_SQL = frozenset(
-    """ABORT ALTER ANALYZE BEGIN CLOSE COMMIT CREATE DEALLOCATE DECLARE DISCARD DO DROP END EXECUTE EXPLAIN FETCH FLUSH
-    GET KILL LISTEN LOCK MOVE NOTIFY PREPARE RELEASE RESET REVOKE ROLLBACK SAVEPOINT SELECT SET SHOW START TABLE
-    TRUNCATE UNLISTEN USE VACUUM VALUES""".split()  # noqa: SIM905  (a list of 39 lines says no more)
+_CHANGES = re.compile(
+    r"(?:INSERT|UPDATE|DELETE|MERGE|REPLACE|CALL|TRUNCATE|DO|EXECUTE)\b|WITH\b.*\b(?:INSERT|UPDATE|DELETE|MERGE)\b",
+    re.IGNORECASE | re.DOTALL,
 )
-_SETS = re.compile(r"SET (?!(?:NAMES|ROLE|AUTOCOMMIT|TIME|SESSION|LOCAL|GLOBAL)\b)\S+ (?!TO\b|=)\S+")
-#: what only tells the server about scripts, or about the connection
-_PREPARES = frozenset(
-    {"SCRIPT", "FUNCTION", "EVALSHA", "EVAL", "CLIENT", "HELLO", "AUTH", "SELECT", "MULTI", "EXEC", "DISCARD"}
-)
+#: … and what may write by a script, or by what was queued before
+_OF_REDIS = frozenset({"EVAL", "EVALSHA", "FCALL", "EXEC"})
 
 
-def look(first: Iterable[Step], second: Iterable[Step], reading: Iterable[bytes]) -> None:
-    """`reading`: the commands of Redis that only read. Raises Mistake."""
-    others = {name.decode() for name in reading} | _PREPARES | _SQL
-    left = Counter(comparable(each.command) for each in second)
-    for step in first:
-        command = str(comparable(step.command))
-        left[command] -= 1
-        if left[command] < 0 and step.kind == "step" and _writes(command, others):
-            raise Mistake(ONLY_ONCE.format(command=command[:200]))
+def look(first: Serial, second: Serial, servers: Mapping[str, Any]) -> None:
+    """Two runs of the same order. Raises Mistake."""
+    left = Counter((server, comparable(text)) for server, text, _ in second.commands)
+    for server, text, reads in first.commands:
+        left[server, comparable(text)] -= 1
+        if left[server, comparable(text)] < 0 and not reads and _writes(servers.get(server), text):
+            raise Mistake(ONLY_ONCE.format(command=str(comparable(text))[:200]))
 
 
-def _writes(command: str, others: Iterable[str]) -> bool:
-    name = command.split(" ", 1)[0]
-    of_redis = (name.isalpha() and name.isupper() and name not in others) or bool(_SETS.match(command))
-    return of_redis or bool(_CHANGES.match(command))
+def _writes(server: Any, text: str) -> bool:
+    """A command that does not only read may still change nothing that is shared: SET TRANSACTION, CLIENT, INFO."""
+    if isinstance(server, RedisServer):
+        name = text.split(" ", 1)[0]
+        return name in _OF_REDIS or name.encode() in server.writing
+    if not isinstance(server, PostgresServer | MariaDBServer):
+        return True
+    statement = statement_of(text)
+    functions = server.unseen.functions if isinstance(server, PostgresServer) else ()
+    return bool(_CHANGES.match(statement)) or names_one(statement, functions)

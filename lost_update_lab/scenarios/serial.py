@@ -44,6 +44,8 @@ class Serial:
     #: the judge's verdict, if it can be given already
     judgement: Judgement
     steps: tuple[Step, ...] = ()
+    #: as in World, if the run was followed
+    commands: tuple[tuple[str, str, bool], ...] = ()
     gaps: tuple[Gap, ...] = ()
 
     def fits(self, others: Collection[Gap]) -> bool:
@@ -248,7 +250,7 @@ class SerialOrders:
         contents = {name: server.contents() for name, server in self.harness.servers.items()}
         observed = self.system.observed(run.endings, run.stuck, contents)
         judged = self.system.judge_by(observed)
-        return Serial(order, observed, judged, tuple(run.steps), tuple(chooser.gaps))
+        return Serial(order, observed, judged, tuple(run.steps), tuple(run.commands), tuple(chooser.gaps))
 
     def _once(self, chooser: InOrder, trace: Callable[..., None] | None) -> Run:
         chooser.begin()

@@ -106,6 +106,8 @@ class World:
 
     # -- who reads it
     steps: list[Step] = field(default_factory=list)
+    #: the commands that were answered, if somebody follows: to which server, and do they only read?
+    commands: list[tuple[str, str, bool]] = field(default_factory=list)
     trace: Callable[[World, Step], None] | None = None
     #: what is known of the workers
     recording: Places | None = None

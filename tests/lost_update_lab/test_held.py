@@ -31,10 +31,12 @@ class Another(datetime):
 
 
 @contextmanager
-def replaced(originals: dict[Any, Any] | None = None) -> Iterator[None]:
+def replaced(name: str = "") -> Iterator[None]:
+    """`name`: of one function of `time`. Nobody here may hold what is replaced."""
     patches = Patches()
-    for original, replacement in (originals or {time.time: another, datetime: Another}).items():
-        patches.everywhere(original, replacement)
+    patches.everywhere(getattr(time, name or "time"), another)
+    if not name:
+        patches.everywhere(datetime, Another)
     patches.apply()
     try:
         yield
@@ -116,6 +118,46 @@ def in_tuple(clock: Any) -> Reads:
     return lambda: clocks["both"][0]()
 
 
+class Two(tuple[Any, ...]):
+    @property
+    def clock(self) -> Any:
+        return self[1]
+
+
+def in_tuple_of_ones_own(clock: Any) -> Reads:
+    service = Service(Two(("wall", clock)))
+    return lambda: service.clock.clock()
+
+
+def as_key(clock: Any) -> Reads:
+    """Whoever looks there has the replacement in its hand."""
+    names = {clock: "wall"}
+    return lambda: next(iter(names))()
+
+
+def private_slot(clock: Any) -> Reads:
+    held = Private(clock)
+    return lambda: held.now()
+
+
+class Private:
+    __slots__ = ("__clock",)
+
+    def __init__(self, clock: Any) -> None:
+        self.__clock = clock
+
+    def now(self) -> Any:
+        return self.__clock()
+
+
+def class_of_class(clock: Any) -> Reads:
+    class Outer:
+        class Inner:
+            now = clock
+
+    return lambda: Outer.Inner().now()
+
+
 def in_named_tuple(clock: Any) -> Reads:
     service = Service(Pair("wall", clock))
     return lambda: service.clock.clock()
@@ -175,6 +217,10 @@ HOLDERS = [
     in_deque,
     in_set,
     in_tuple,
+    in_tuple_of_ones_own,
+    as_key,
+    private_slot,
+    class_of_class,
     in_named_tuple,
     closure,
     part,
@@ -209,18 +255,54 @@ def test_a_holder_that_takes_the_place_of_another_is_looked_for() -> None:
 
 
 def test_where_no_more_hold_it_nobody_is_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = {time.process_time_ns: another}
-    with replaced(asked):
+    with replaced("process_time_ns"):
         pass
     looks: list[int] = []
     monkeypatch.setattr(held, "_replaced", lambda *_: looks.append(1) or ())
-    with replaced(asked):
+    with replaced("process_time_ns"):
         pass
     assert not looks
     service = Service(time.process_time_ns)
-    with replaced(asked):
+    with replaced("process_time_ns"):
         assert service.clock() != "another"  # the control: it is held, and nobody looks
     assert looks
+
+
+def test_a_class_of_a_user_is_so_the_second_time_too() -> None:
+    """A function of C does not become a method of the class that holds it; one of Python would."""
+    reads = class_of_class(time.time)
+    for _ in range(2):
+        with replaced():
+            assert reads() == "another"
+    assert isinstance(reads(), float)
+
+
+class Closed(dict[str, Any]):
+    def __setitem__(self, name: str, value: Any) -> None:
+        raise TypeError("not to be changed")
+
+
+def test_what_is_not_to_be_changed_stays() -> None:
+    closed = Closed(clock=time.time)
+    with replaced():
+        pass
+    assert closed["clock"] is time.time
+
+
+def test_the_class_where_a_users_code_holds_it() -> None:
+    class Settings:
+        dates = datetime
+
+        def now(self, dates: Any = datetime) -> Any:
+            return dates.now(), self.dates.now()
+
+    class Stamped(datetime):
+        pass
+
+    with replaced():
+        assert Settings().now() == ("another", "another")
+    assert Settings.dates is datetime
+    assert isinstance(Stamped.now(), Stamped)
 
 
 def test_arguments_of_a_method_stay() -> None:

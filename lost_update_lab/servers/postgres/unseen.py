@@ -237,6 +237,11 @@ class HiddenOnPostgres:
         return self._texts(b"functions")
 
     @cached_property
+    def functions(self) -> set[str]:
+        """Their names, in lower case."""
+        return {name for name, _ in self._functions}
+
+    @cached_property
     def _deferred(self) -> set[str]:
         tables = self.names_of(b"deferred")
         if any(_DEFERS.search(text) for _, text in self._functions):

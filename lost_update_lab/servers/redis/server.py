@@ -45,7 +45,7 @@ class RedisServer(Plain):
         self._bypass = RedisBypassDetector(self.ask, name, self.address)
         texts = {name: files(__package__).joinpath(name) for name in ("contents.lua", "pin.lua", "times.lua")}
         self._scripts = {name: self.ask("SCRIPT", "LOAD", text.read_text()) for name, text in texts.items()}
-        self.reading, self.blocking = kinds(self.ask("COMMAND"))
+        self.reading, self.blocking, self.writing = kinds(self.ask("COMMAND"))
         self.answers = RedisAnswers(self.reading, self.blocking)
         self._leases: dict[str, int] = {}
         self._expire_at: dict[str, bytes] = {}

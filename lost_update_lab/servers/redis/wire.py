@@ -77,8 +77,11 @@ def left(command: str, told: int, leases: Mapping[str, int], now: int) -> int:
     return milliseconds if name.startswith("P") else (milliseconds + 500) // 1000
 
 
-def kinds(commands: Any) -> tuple[set[bytes], set[bytes]]:
-    """The commands that only read, and those that may block, by the server's own reply to COMMAND."""
+def kinds(commands: Any) -> tuple[set[bytes], set[bytes], set[bytes]]:
+    """The commands that only read, those that may block, and those that write, by the server's own reply to COMMAND."""
     reading = {row[0].upper() for row in commands if b"readonly" in row[2]}
     reading |= {b"PING", b"TIME", b"WATCH", b"UNWATCH"}
-    return reading, {row[0].upper() for row in commands if b"blocking" in row[2]}
+    blocking, writing = (
+        {row[0].upper() for row in commands if flag in row[2]} for flag in (b"blocking", b"write")
+    )
+    return reading, blocking, writing
