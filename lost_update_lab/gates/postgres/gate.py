@@ -126,8 +126,10 @@ def waiting(place: Here, connection: Any, gen: Any) -> Standing:
 
 def _of_another(server: PostgresServer, connection: Any) -> Broken | None:
     """Rows in another database stay there from schedule to schedule, and are no part of a state."""
+    if connection.closed:
+        return None
     used, given = connection.pgconn.db, server.admin.pgconn.db
-    if used == given or connection.closed:
+    if used == given:
         return None
     return Broken(ANOTHER_DATABASE.format(used=used.decode(), given=given.decode()), IN_ONE_DATABASE)
 
