@@ -122,8 +122,15 @@ def workers_of(given: Iterable[Any], one_is_enough: bool = False) -> tuple[Worke
 
 
 def check_results(invariants: Iterable[Invariant], workers: Sequence[Worker]) -> None:
-    """Raises Mistake if one takes more results than there are workers."""
+    """Raises Mistake if one takes more results than there are workers, or one by the name of another worker."""
+    places = {worker.name.lower(): place for place, worker in enumerate(workers)}
     for each in invariants:
+        for place, name in enumerate(each.takes[: len(workers)]):
+            if places.get(name.lower(), place) != place:
+                raise Mistake(
+                    f"the invariant ({each.sentence}) takes {name!r} where it is given the result of "
+                    f"{workers[place].name}: it is called with the results in the order of the workers"
+                )
         if each.results > len(workers):
             raise Mistake(
                 f"the invariant ({each.sentence}) takes {each.results} results, and there are {len(workers)} workers: "
@@ -155,11 +162,16 @@ class Invariant:
     @property
     def results(self) -> int:
         """The number of workers' results that it takes."""
+        return len(self.takes)
+
+    @property
+    def takes(self) -> list[str]:
+        """Their names in its own code."""
         try:
             parameters = inspect.signature(self.holds).parameters.values()
         except ValueError:
-            return 0
-        return sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)
+            return []
+        return [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
 
 
 @dataclass(frozen=True, kw_only=True)

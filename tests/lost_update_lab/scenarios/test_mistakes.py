@@ -99,6 +99,13 @@ def test_an_invariant_that_takes_too_many_results(trial: Trial) -> None:
         trial(two(redeem), setup=one_voucher, invariant=lambda a, b, c: True)
 
 
+@pytest.mark.parametrize("invariant", [lambda bob: True, lambda bob, ann: True, lambda _, ann: True])
+def test_an_invariant_that_takes_a_result_by_another_workers_name(trial: Trial, invariant: Any) -> None:
+    """It would be judged with the other one's result."""
+    with pytest.raises(Mistake, match="it is called with the results in the order of the workers"):
+        trial(two(redeem), setup=one_voucher, invariant=invariant)
+
+
 @pytest.mark.deep
 def test_an_invariant_that_never_holds(trial: Trial) -> None:
     with pytest.raises(
