@@ -20,7 +20,7 @@ _wait, _notify, _notify_all = (
     threading.Condition.notify,
     threading.Condition.notify_all,
 )
-_get_ident = threading.get_ident
+_get_ident, _acquire = threading.get_ident, threading.Semaphore.acquire
 #: the number of a worker's main thread, as its own code sees it
 MAIN_NUMBER = 140_000_000_000_000
 
@@ -106,6 +106,15 @@ def notify_all(condition: threading.Condition) -> None:
         _woken(place, condition, None)
 
 
+def acquire(semaphore: threading.Semaphore, blocking: bool = True, timeout: float | None = None) -> bool:
+    """A thread that only tries finds out what other threads of its worker have done, and no gate tells: a pool asks in
+    this way whether it needs one more thread."""
+    place = here()
+    if place and place.run.recorder and (not blocking or timeout == 0):
+        place.run.recorder.opaque("threads of a worker that meet in a semaphore")
+    return _acquire(semaphore, blocking, timeout)
+
+
 def get_ident() -> int:
     """Forked processes have main threads of the same number, so a lock cannot tell its holders apart by it. Libraries
     get the real one, and are not stopped: they keep a client for each thread by it, some of them under a lock."""
@@ -155,6 +164,7 @@ def install(patches: Patches) -> None:
     patches.method(threading.Thread, "start", start)
     patches.method(threading.Thread, "join", join)
     patches.method(threading.Thread, "is_alive", is_alive)
+    patches.method(threading.Semaphore, "acquire", acquire)
     patches.method(threading.Condition, "wait", wait)
     patches.method(threading.Condition, "notify", notify)
     patches.method(threading.Condition, "notify_all", notify_all)
