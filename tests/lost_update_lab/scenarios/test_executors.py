@@ -58,6 +58,19 @@ def test_two_workers(trial: Trial, call: Any, at_once: bool, verdict: str) -> No
     assert (result.verdict, result.exhausted) == (verdict, True), str(result)
 
 
+def by_two_threads_of_a_pool() -> None:
+    with ThreadPoolExecutor(2) as pool:
+        for each in [pool.submit(count, True), pool.submit(count, True)]:
+            each.result()
+
+
+def test_two_tasks_of_a_pool(trial: Trial) -> None:
+    """The pool asks, without waiting, whether its first thread is idle: what that has done in memory decides. It was
+    "not repeatable"."""
+    found = trial([by_two_threads_of_a_pool, by_two_threads_of_a_pool], control=False)
+    assert found.kept, str(found)
+
+
 async def two_threads(at_once: bool) -> None:
     await asyncio.gather(asyncio.to_thread(count, at_once), asyncio.to_thread(count, at_once))
 
