@@ -48,7 +48,7 @@ from lost_update_lab.runs.run import Run
 from lost_update_lab.schedule import pending
 from lost_update_lab.servers import random_commands
 from lost_update_lab.servers.postgres import ddl, idle_limits, levels, limits
-from lost_update_lab.servers.postgres.clock_words import sleeps, virtual
+from lost_update_lab.servers.postgres.clock_words import sleeps, steps_by, virtual
 from lost_update_lab.servers.postgres.server import POSTGRES, PostgresServer
 from lost_update_lab.servers.postgres.transactions import NOT_STRICT
 from lost_update_lab.snapshot.written import publish
@@ -165,9 +165,13 @@ def _inside(server: PostgresServer, given: dict[str, Any]) -> Broken | None:
 
 
 def _begins_to_ask(server: PostgresServer, given: dict[str, Any]) -> ClockDecides | None:
-    """Is this the first command in which the server's clock decides? Then all begins anew, with a virtual one."""
-    if server.timed or not by_the_clock(text_of(given), timed=False):
+    """Is this the first command in which the server's clock decides? Then all begins anew, with a virtual one. Or the
+    first that compares one that is rounded?"""
+    text = text_of(given)
+    rounded = steps_by(text)
+    if (server.timed and rounded <= server.steps_by) or not by_the_clock(text, timed=False):
         return None
+    server.steps_by = max(rounded, server.steps_by)
     server.becomes_timed()
     return ClockDecides("PostgreSQL")
 

@@ -45,7 +45,24 @@ _BEYOND = re.compile(
     r"|'(?:now|today|tomorrow|yesterday)'\s*::",
     re.IGNORECASE,
 )
+#: a time that is rounded, or cut off
+_COARSE = re.compile(
+    r"\b(?:current|local)_?(?:timestamp|time)\s*\(\s*[0-5]\s*\)|::\s*(?:timestamptz|timestamp|timetz|time)\s*\(\s*[0-5]\s*\)"
+    r"|\b(?:date_trunc|date_bin|extract|date_part|floor|round|trunc|cast)\s*\(|::\s*(?:date|bigint|integer|int\d?)\b",
+    re.IGNORECASE,
+)
+_UNITS = {"minute": 60, "hour": 3600}
 _LIMITS = re.compile(r"\b(?:lock|statement)_timeout\b|\b(?:RESET|DISCARD)\s+ALL\b", re.IGNORECASE)
+
+
+@lru_cache(maxsize=1 << 12)
+def steps_by(text: str) -> int:
+    """By how many seconds does the time go on that this command compares? 0: by less than a millisecond."""
+    if not asks(text) or not _COARSE.search(text):
+        return 0
+    return next(
+        (seconds for word, seconds in _UNITS.items() if re.search(rf"'{word}'", text, re.IGNORECASE)), 1
+    )
 
 
 @lru_cache(maxsize=1 << 12)

@@ -26,7 +26,10 @@ def query(columns: Rows) -> bytes:
     return b" UNION ALL ".join(row[0] or b"" for row in columns)
 
 
-def ends(rows: Rows) -> Ends:
-    """From the rows of that query. A time is over just after it: `<` and `<=` agree then."""
+def ends(rows: Rows, steps_by: int = 0) -> Ends:
+    """From the rows of that query. A time is over just after it: `<` and `<=` agree then. Where a command compares it
+    with a clock that is rounded, and goes on by so many seconds, it is over for that one a step later."""
     began = round(EPOCH) * SECOND
-    return tuple(sorted(((name or b"?").decode(), int(at or 0) - began + 1) for name, at in rows))
+    found = [((name or b"?").decode(), int(at or 0) - began + 1) for name, at in rows]
+    found += [(f"{name}, by a rounded clock", at + steps_by * SECOND) for name, at in found if steps_by]
+    return tuple(sorted(found))

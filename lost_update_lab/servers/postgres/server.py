@@ -80,7 +80,7 @@ class PostgresServer(Plain):
         questions |= QUESTIONS | ({b"look_at_all": LOOK_AT_ALL} if counted else {})
         self._prepare(questions)
         self._seen: dict[int, Look] = {}
-        self.version, self._proving, self.learns, self._refuses = 0, False, False, False
+        self.version, self.steps_by, self._proving, self.learns, self._refuses = 0, 0, False, False, False
         #: some command asks for its clock, which is virtual from then on
         self.timed = self._shadowed = self._has_times = False
         self.clock = ServerClock(decides=False)
@@ -157,7 +157,7 @@ class PostgresServer(Plain):
             rows = self.ask(b"contents")
             contents = repr([row[: self._columns] for row in rows]).encode()
             everything = repr(rows).encode() if self._columns else contents
-            ends = deadlines.ends(self.ask(b"deadlines")) if self._has_times else ()
+            ends = deadlines.ends(self.ask(b"deadlines"), self.steps_by) if self._has_times else ()
             self._seen[self.version] = contents, everything, ends
             self.answers.ends[everything] = ends
         found = self._seen[self.version]
