@@ -54,15 +54,30 @@ _OF_CODE = (type, FunctionType, CellType, Field, staticmethod, classmethod)
 def replace(wanted: Wanted) -> list[Undo]:
     """Returns how to undo it."""
     done = list(_again(wanted))
-    counts = _held_by(wanted, done)
+    counts, loose = _held_by(wanted, done), list[Any]()
     if any(
         count > _left.get(key, 0) or count > _IMMORTAL for key, count in counts.items() if key not in _BUSY
     ):
         with garbage.thawed():
-            done += list(_replaced(wanted, done))
+            done += list(_replaced(wanted, done, loose))
     _known.extend(each for each in done if _is_code(each.args[0]))
-    _left.update(_held_by(wanted, done))
+    counts = _held_by(wanted, done)
+    goes = Counter(map(id, loose + _in_frames(wanted)))  # whoever comes in its place has to be looked for
+    _left.update({key: count - goes[key] for key, count in counts.items()})
     return done
+
+
+def _in_frames(wanted: Wanted) -> list[Any]:
+    """What the variables of functions hold that are being executed."""
+    found: list[Any] = []
+    for each in sys._current_frames().values():
+        frame: FrameType | None = each
+        while frame:
+            if not str(frame.f_globals.get("__name__")).startswith(_OURS):
+                found += [value for value in list(frame.f_locals.values()) if id(value) in wanted]
+            frame = frame.f_back
+        del each  # this very function's own would hold itself
+    return found
 
 
 def _is_code(holder: Any) -> bool:
@@ -120,8 +135,9 @@ def _like(value: tuple[Any, ...], made: list[Any]) -> tuple[Any, ...]:
     return new
 
 
-def _replaced(wanted: Wanted, done: list[Undo]) -> Iterator[Undo]:
-    """`done`: what was replaced already, which holds the originals."""
+def _replaced(wanted: Wanted, done: list[Undo], loose: list[Any]) -> Iterator[Undo]:
+    """`done`: what was replaced already, which holds the originals. `loose`: gets what is held where it cannot be
+    replaced."""
     own, values = {id(wanted), *map(id, wanted.values())}, [original for original, _ in wanted.values()]
     classes = [each for each in values if isinstance(each, type)]
     methods = [each for each in gc.get_referrers(*classes) if _instead(each, wanted) is not each]
@@ -135,7 +151,9 @@ def _replaced(wanted: Wanted, done: list[Undo]) -> Iterator[Undo]:
     holders += [each for each in gc.get_referrers(*tuples) if id(each) not in own] if tuples else []
     for holder in holders:
         if not (isinstance(holder, FrameType | GeneratorType | tuple) or _is_of_python(holder)):
-            yield from _put(holder, wanted)
+            found = list(_put(holder, wanted))
+            loose += [each for each in gc.get_referents(holder) if id(each) in wanted and not found]
+            yield from found
 
 
 def _put(holder: Any, wanted: Wanted) -> Iterator[Undo]:

@@ -254,6 +254,28 @@ def test_a_holder_that_takes_the_place_of_another_is_looked_for() -> None:
         del service
 
 
+def test_a_holder_that_follows_one_that_cannot_be_replaced_is_looked_for() -> None:
+    """As many hold it as at the last look, and they are others."""
+
+    def look_with_a_variable() -> Any:
+        clock = time.process_time
+        with replaced("process_time"):
+            return clock
+
+    look_with_a_variable()
+    service = Service(time.process_time)
+    with replaced("process_time"):
+        assert service.clock() == "another"
+    del service
+    closed = frozenset([time.process_time])
+    with replaced("process_time"):
+        pass
+    del closed
+    service = Service(time.process_time)
+    with replaced("process_time"):
+        assert service.clock() == "another"
+
+
 def test_where_no_more_hold_it_nobody_is_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     with replaced("process_time_ns"):
         pass

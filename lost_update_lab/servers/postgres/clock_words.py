@@ -42,7 +42,8 @@ _SLEEP = re.compile(
 #: what only the server's own clock can do
 _BEYOND = re.compile(
     r"\bpg_sleep_(?:for|until)\s*\(|\b(?:transaction|idle_in_transaction_session|idle_session)_timeout\b"
-    r"|'(?:now|today|tomorrow|yesterday)'\s*::",
+    r"|'(?:now|today|tomorrow|yesterday)'\s*::|\bCAST\s*\(\s*'(?:now|today|tomorrow)'|\b(?:timestamptz|timestamp|date|time|zone)\s*'(?:now|today|tomorrow)'"
+    r"|\btimeofday\s*\(|\"now\"\s*\(|\bnow\s*(?:/\*|--)",
     re.IGNORECASE,
 )
 #: a time that is rounded, or cut off

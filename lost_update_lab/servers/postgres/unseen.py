@@ -136,6 +136,7 @@ QUESTIONS = {
     b"deferrable": DEFERRABLE,
     b"above": ABOVE,
 }
+_LITERAL = re.compile(r"'(?:''|[^'])*'|--[^\n]*|/\*.*?\*/", re.DOTALL)
 #: a column of each table: it shows whose transaction has locked the row, which may be open
 _LOCKER = "xmax"
 _NUMBERS = re.compile(r"\b(?:setval|pg_sequence_last_value)\s*\(|\bpg_sequences\b", re.IGNORECASE)
@@ -196,8 +197,11 @@ class HiddenOnPostgres:
         """Does this command read, or set, the number of a sequence, or by a function, a view or a trigger?"""
         statement = text.partition(" ← ")[0]
         if statement not in self._numbers:
-            found = self._numbered(statement) or not self._by_number.isdisjoint(words_of(statement))
-            self._numbers[statement] = found
+            bare = _LITERAL.sub("''", statement)
+            self._numbers[statement] = self._numbered(bare) or any(
+                name not in self.functions or re.search(rf"\b{re.escape(name)}\W*\(", bare, re.IGNORECASE)
+                for name in self._by_number & words_of(bare)
+            )
         return Broken(f"{NUMBER} ({shortened(text, 80)})", IN_A_ROW) if self._numbers[statement] else None
 
     def _numbered(self, text: str) -> bool:

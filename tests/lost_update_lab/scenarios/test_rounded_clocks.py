@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from lost_update_lab import Result, worker
-from lost_update_lab.servers.postgres.clock_words import steps_by
+from lost_update_lab.servers.postgres.clock_words import beyond, steps_by
 
 Trial = Callable[..., Result]
 CLOCKS = ["now()", "CURRENT_TIMESTAMP(0)", "date_trunc('second', now())", "now()::timestamptz(3)"]
@@ -62,3 +62,21 @@ def test_a_pause_outlasts_the_lease(trial: Trial, clock: str) -> None:
 )
 def test_by_how_much_it_goes_on(text: str, seconds: int) -> None:
     assert steps_by(text) == seconds
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT timestamptz 'now'",
+        "SELECT 'now'::timestamptz",
+        "SELECT CAST('now' AS timestamptz)",
+        "SELECT timeofday()",
+        'SELECT "now"()',
+    ],
+)
+def test_what_asks_the_real_clock_is_refused(text: str) -> None:
+    assert beyond(text)
+
+
+def test_what_only_says_so_is_not() -> None:
+    assert not beyond("SELECT 'now' AS state, timeofday FROM orders WHERE at < now()")
