@@ -54,7 +54,7 @@ _OF_CODE = (type, FunctionType, CellType, Field, staticmethod, classmethod)
 def replace(wanted: Wanted) -> list[Undo]:
     """Returns how to undo it."""
     done = list(_again(wanted))
-    counts, loose = _held_by(wanted, done), list[Any]()
+    counts, loose = _held_by(wanted, done), list[int]()
     if any(
         count > _left.get(key, 0) or count > _IMMORTAL for key, count in counts.items() if key not in _BUSY
     ):
@@ -62,19 +62,19 @@ def replace(wanted: Wanted) -> list[Undo]:
             done += list(_replaced(wanted, done, loose))
     _known.extend(each for each in done if _is_code(each.args[0]))
     counts = _held_by(wanted, done)
-    goes = Counter(map(id, loose + _in_frames(wanted)))  # whoever comes in its place has to be looked for
+    goes = Counter(loose + _in_frames(wanted))  # whoever comes in its place has to be looked for
     _left.update({key: count - goes[key] for key, count in counts.items()})
     return done
 
 
-def _in_frames(wanted: Wanted) -> list[Any]:
-    """What the variables of functions hold that are being executed."""
-    found: list[Any] = []
+def _in_frames(wanted: Wanted) -> list[int]:
+    """The ids of what the variables of functions hold that are being executed."""
+    found: list[int] = []
     for each in sys._current_frames().values():
         frame: FrameType | None = each
         while frame:
             if not str(frame.f_globals.get("__name__")).startswith(_OURS):
-                found += [value for value in list(frame.f_locals.values()) if id(value) in wanted]
+                found += [id(value) for value in list(frame.f_locals.values()) if id(value) in wanted]
             frame = frame.f_back
         del each  # this very function's own would hold itself
     return found
@@ -135,9 +135,9 @@ def _like(value: tuple[Any, ...], made: list[Any]) -> tuple[Any, ...]:
     return new
 
 
-def _replaced(wanted: Wanted, done: list[Undo], loose: list[Any]) -> Iterator[Undo]:
-    """`done`: what was replaced already, which holds the originals. `loose`: gets what is held where it cannot be
-    replaced."""
+def _replaced(wanted: Wanted, done: list[Undo], loose: list[int]) -> Iterator[Undo]:
+    """`done`: what was replaced already, which holds the originals. `loose`: gets the ids of what is held
+    where it cannot be replaced."""
     own, values = {id(wanted), *map(id, wanted.values())}, [original for original, _ in wanted.values()]
     classes = [each for each in values if isinstance(each, type)]
     methods = [each for each in gc.get_referrers(*classes) if _instead(each, wanted) is not each]
@@ -152,7 +152,7 @@ def _replaced(wanted: Wanted, done: list[Undo], loose: list[Any]) -> Iterator[Un
     for holder in holders:
         if not (isinstance(holder, FrameType | GeneratorType | tuple) or _is_of_python(holder)):
             found = list(_put(holder, wanted))
-            loose += [each for each in gc.get_referents(holder) if id(each) in wanted and not found]
+            loose += [id(each) for each in gc.get_referents(holder) if id(each) in wanted and not found]
             yield from found
 
 

@@ -140,9 +140,10 @@ def _kept_by(module: ModuleType) -> Iterator[Kept]:
 
 
 def _defaults_of(function: FunctionType) -> Iterator[Kept]:
+    """Functions of C, and classes: `def due(dates=datetime)`."""
     for each in function.__defaults__ or ():
-        if type(each) is BuiltinFunctionType:
+        if type(each) in (BuiltinFunctionType, type):
             yield function, "__defaults__", each
     for each in (function.__kwdefaults__ or {}).values():
-        if type(each) is BuiltinFunctionType:
+        if type(each) in (BuiltinFunctionType, type):
             yield function, "__kwdefaults__", each

@@ -43,7 +43,7 @@ _SLEEP = re.compile(
 _BEYOND = re.compile(
     r"\bpg_sleep_(?:for|until)\s*\(|\b(?:transaction|idle_in_transaction_session|idle_session)_timeout\b"
     r"|'(?:now|today|tomorrow|yesterday)'\s*::|\bCAST\s*\(\s*'(?:now|today|tomorrow)'|\b(?:timestamptz|timestamp|date|time|zone)\s*'(?:now|today|tomorrow)'"
-    r"|\btimeofday\s*\(|\"now\"\s*\(|\bnow\s*(?:/\*|--)",
+    r"|\b(?:timeofday|pg_stat_get_backend_\w+|pg_stat_get_activity)\s*\(|\bage\s*\([^(),]*\)|\"now\"\s*\(|\bnow\s*(?:/\*|--)",
     re.IGNORECASE,
 )
 #: a time that is rounded, or cut off
