@@ -46,6 +46,10 @@ _left: dict[int, int] = {}
 _IMMORTAL = 1 << 29
 #: each thread that sleeps holds it. One that is not replaced is noticed (runs/hang.py)
 _BUSY = {id(time.sleep)}
+#: the ids of a holder that cannot be replaced, and of what it holds. One that was there before is taken to stay: else
+#: each search would look for whoever comes in its place
+Held = tuple[int, int]
+_lasting: set[Held] = set()
 #: what is likely to be there the next time: holders that keep nothing alive but code
 _known: list[Undo] = []
 _OF_CODE = (type, FunctionType, CellType, Field, staticmethod, classmethod)
@@ -54,7 +58,7 @@ _OF_CODE = (type, FunctionType, CellType, Field, staticmethod, classmethod)
 def replace(wanted: Wanted) -> list[Undo]:
     """Returns how to undo it."""
     done = list(_again(wanted))
-    counts, loose = _held_by(wanted, done), list[int]()
+    counts, loose = _held_by(wanted, done), set[Held]()
     if any(
         count > _left.get(key, 0) or count > _IMMORTAL for key, count in counts.items() if key not in _BUSY
     ):
@@ -62,19 +66,22 @@ def replace(wanted: Wanted) -> list[Undo]:
             done += list(_replaced(wanted, done, loose))
     _known.extend(each for each in done if _is_code(each.args[0]))
     counts = _held_by(wanted, done)
-    goes = Counter(loose + _in_frames(wanted))  # whoever comes in its place has to be looked for
+    loose |= _in_frames(wanted)
+    goes = Counter(value for holder, value in loose if (holder, value) not in _lasting)
+    _lasting.update(loose)
     _left.update({key: count - goes[key] for key, count in counts.items()})
     return done
 
 
-def _in_frames(wanted: Wanted) -> list[int]:
-    """The ids of what the variables of functions hold that are being executed."""
-    found: list[int] = []
+def _in_frames(wanted: Wanted) -> set[Held]:
+    """What the variables of functions hold that are being executed."""
+    found: set[Held] = set()
     for each in sys._current_frames().values():
         frame: FrameType | None = each
         while frame:
             if not str(frame.f_globals.get("__name__")).startswith(_OURS):
-                found += [id(value) for value in list(frame.f_locals.values()) if id(value) in wanted]
+                values = list(frame.f_locals.values())
+                found |= {(id(frame), id(value)) for value in values if id(value) in wanted}
             frame = frame.f_back
         del each  # this very function's own would hold itself
     return found
@@ -135,9 +142,9 @@ def _like(value: tuple[Any, ...], made: list[Any]) -> tuple[Any, ...]:
     return new
 
 
-def _replaced(wanted: Wanted, done: list[Undo], loose: list[int]) -> Iterator[Undo]:
-    """`done`: what was replaced already, which holds the originals. `loose`: gets the ids of what is held
-    where it cannot be replaced."""
+def _replaced(wanted: Wanted, done: list[Undo], loose: set[Held]) -> Iterator[Undo]:
+    """`done`: what was replaced already, which holds the originals. `loose`: gets what is held where it cannot be
+    replaced."""
     own, values = {id(wanted), *map(id, wanted.values())}, [original for original, _ in wanted.values()]
     classes = [each for each in values if isinstance(each, type)]
     methods = [each for each in gc.get_referrers(*classes) if _instead(each, wanted) is not each]
@@ -152,7 +159,8 @@ def _replaced(wanted: Wanted, done: list[Undo], loose: list[int]) -> Iterator[Un
     for holder in holders:
         if not (isinstance(holder, FrameType | GeneratorType | tuple) or _is_of_python(holder)):
             found = list(_put(holder, wanted))
-            loose += [id(each) for each in gc.get_referents(holder) if id(each) in wanted and not found]
+            held = {id(each) for each in gc.get_referents(holder) if not (found or isinstance(each, type))}
+            loose |= {(id(holder), each) for each in held & wanted.keys()}
             yield from found
 
 
