@@ -104,13 +104,16 @@ def localtime(seconds: float | None = None) -> time.struct_time:
 
 def clock_gettime(clock: int) -> float:
     """The clocks of the CPU are real: no lease goes by them."""
+    if here() is None:
+        return _clock_gettime(clock)
     if clock in _WALL:
         return wall()
     return monotonic() if clock in _STEADY else _clock_gettime(clock)
 
 
 def clock_gettime_ns(clock: int) -> int:
-    return round(clock_gettime(clock) * 1e9) if clock in (*_WALL, *_STEADY) else _clock_gettime_ns(clock)
+    known = here() is not None and clock in (*_WALL, *_STEADY)
+    return round(clock_gettime(clock) * 1e9) if known else _clock_gettime_ns(clock)
 
 
 def ctime(seconds: float | None = None) -> str:
@@ -164,14 +167,9 @@ class Datetime(_real_datetime, metaclass=_Meta):
         return cls.now(_datetime.UTC).replace(tzinfo=None)
 
 
-def _now_of(kind: type) -> Any:
+def _now(cls: Any, tz: _datetime.tzinfo | None = None) -> Any:
     """`now` of a user's own class of datetimes, which is Python's."""
-
-    def now(cls: Any, tz: _datetime.tzinfo | None = None) -> Any:
-        place = here()
-        return cls.fromtimestamp(_time() if place is None else wall(), tz)
-
-    return classmethod(now)
+    return cls.fromtimestamp(wall(), tz)
 
 
 def _subclasses(kind: type[_datetime.datetime]) -> Iterator[type[_datetime.datetime]]:
@@ -277,7 +275,7 @@ def install(patches: Patches) -> None:
     for kind in _subclasses(_real_datetime):
         with suppress(TypeError):  # one that is written in C
             if getattr(kind.now, "__func__", None) is None:  # it has none of its own
-                patches.method(kind, "now", _now_of(kind))
+                patches.method(kind, "now", classmethod(_now))
     patches.everywhere(os.urandom, urandom)
     patches.everywhere(uuid.uuid1, uuid1)
     patches.everywhere(os.getpid, getpid)

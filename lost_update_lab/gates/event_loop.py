@@ -30,7 +30,7 @@ from lost_update_lab.model.effects import NOBODY
 from lost_update_lab.model.errors import GATE_IT, Broken
 from lost_update_lab.model.thread_history import ThreadHistory
 from lost_update_lab.model.workers import Halt, Standing, State, Task, halt
-from lost_update_lab.runs.own_mistakes import is_ours
+from lost_update_lab.runs.own_mistakes import ends_the_search
 from lost_update_lab.runs.place import Here, anywhere
 from lost_update_lab.runs.run import Run
 from lost_update_lab.schedule import faults, pending
@@ -167,7 +167,7 @@ class GatedLoop(_Loop):
             stand.answer = done.value, None
         except BaseException as error:  # noqa: BLE001  (its coroutine hears it)
             stand.answer = None, error
-            if isinstance(error, Broken) or is_ours(error):  # that could take it for an answer
+            if ends_the_search(error):  # that could take it for an answer
                 self.run.error = self.run.error or error
                 stand.answer = None, Halt()
         finally:

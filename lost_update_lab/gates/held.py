@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import Field
 from functools import partial
+from operator import setitem
 from types import BuiltinMethodType, CellType, FrameType, FunctionType, GeneratorType
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -59,15 +60,18 @@ def replace(wanted: Wanted) -> list[Undo]:
     """Returns how to undo it."""
     done = list(_again(wanted))
     counts, loose = _held_by(wanted, done), set[Held]()
-    if any(
+    looks = any(
         count > _left.get(key, 0) or count > _IMMORTAL for key, count in counts.items() if key not in _BUSY
-    ):
+    )
+    if looks:
         with garbage.thawed():
             done += list(_replaced(wanted, done, loose))
     _known.extend(each for each in done if _is_code(each.args[0]))
     counts = _held_by(wanted, done)
     loose |= _in_frames(wanted)
-    goes = Counter(value for holder, value in loose if (holder, value) not in _lasting)
+    goes = Counter(value for _, value in loose - _lasting)
+    if looks:  # those that are gone leave their ids to others
+        _lasting.difference_update([each for each in _lasting if each[1] in wanted])
     _lasting.update(loose)
     _left.update({key: count - goes[key] for key, count in counts.items()})
     return done
@@ -113,12 +117,8 @@ def _again(wanted: Wanted) -> Iterator[Undo]:
             _known.append(each)  # of another look
         elif (holder.get(name) if is_dict else getattr(holder, name, None)) is value:
             new = staticmethod(new) if isinstance(holder, type) else new
-            (_set if is_dict else each.func)(holder, name, new)
+            (setitem if is_dict else each.func)(holder, name, new)
             yield partial(_put_back, holder, name, new, value) if is_dict else each
-
-
-def _set(holder: dict[Any, Any], name: Any, value: Any) -> None:
-    holder[name] = value
 
 
 def _instead(value: Any, wanted: Wanted, classes: bool = False) -> Any:

@@ -10,7 +10,7 @@ from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from lost_update_lab.gates import held
+from lost_update_lab.gates.held import Undo, replace
 
 _STANDARD = sysconfig.get_paths()["stdlib"]
 _PACKAGES = sysconfig.get_paths()["purelib"]
@@ -45,13 +45,13 @@ class _Holders:
         return self._found
 
     def _of(self, module: Any) -> tuple[list[str], list[Kept]]:
-        inside = module.__dict__
+        held = module.__dict__
         size, names, kept = self._known.get(module, (0, [], []))
-        if size != len(inside):
-            names = [name for name, value in list(inside.items()) if id(value) in self._values]
+        if size != len(held):
+            names = [name for name, value in list(held.items()) if id(value) in self._values]
             if isinstance(module, ModuleType) and _is_of_a_package(module):
                 kept = [each for each in _kept_by(module) if id(each[2]) in self._values]
-            self._known[module] = (len(inside), names, kept)
+            self._known[module] = (len(held), names, kept)
         return names, kept
 
 
@@ -66,7 +66,7 @@ class Patches:
         self._undo: list[tuple[Any, str, Any]] = []
         #: id of a value → the value, and what to put in its place
         self._wanted: dict[int, tuple[Any, Any]] = {}
-        self._held: list[held.Undo] = []
+        self._held: list[Undo] = []
 
     def method(self, owner: Any, name: str, replacement: Any) -> None:
         self._undo.append((owner, name, vars(owner).get(name, getattr(owner, name))))
@@ -91,20 +91,20 @@ class Patches:
             for each in kept:
                 self._replace(*each)
         if in_objects:
-            self._held += held.replace(self._wanted)
+            self._held += replace(self._wanted)
         self._wanted.clear()
 
     def _replace(self, holder: Any, name: str, value: Any) -> None:
         """In a class, or among the defaults of a function."""
-        replacement, has = self._wanted[id(value)][1], getattr(holder, name)
-        if has is value:
+        replacement, held = self._wanted[id(value)][1], getattr(holder, name)
+        if held is value:
             self.method(holder, name, staticmethod(replacement))
-        elif isinstance(has, tuple):
-            self._undo.append((holder, name, has))
-            setattr(holder, name, tuple(replacement if each is value else each for each in has))
-        elif isinstance(has, dict):
-            self._undo.append((holder, name, has))
-            setattr(holder, name, {key: replacement if each is value else each for key, each in has.items()})
+        elif isinstance(held, tuple):
+            self._undo.append((holder, name, held))
+            setattr(holder, name, tuple(replacement if each is value else each for each in held))
+        elif isinstance(held, dict):
+            self._undo.append((holder, name, held))
+            setattr(holder, name, {key: replacement if each is value else each for key, each in held.items()})
 
     def undo(self) -> None:
         for put_back in reversed(self._held):

@@ -5,12 +5,19 @@ The operation's code would take it for the server's answer, and go on: a verdict
 
 from __future__ import annotations
 
+from lost_update_lab.model.errors import Broken
+
 #: what a programming mistake raises; what a database, or its client, answers, is none of these
 _KINDS = (AssertionError, AttributeError, LookupError, NameError, RuntimeError, TypeError, ValueError)
 _OURS = f"{__name__.partition('.')[0]}."
 
 
-def is_ours(error: BaseException) -> bool:
+def ends_the_search(error: BaseException) -> bool:
+    """Is it no answer, but something that the explorer has to say: a reason, or a mistake of its own?"""
+    return isinstance(error, Broken) or _is_ours(error)
+
+
+def _is_ours(error: BaseException) -> bool:
     """Was it raised by a line of the explorer, and not by a client library, or by the operation?"""
     trace = error.__traceback__
     while trace and trace.tb_next:

@@ -20,7 +20,7 @@ from lost_update_lab.model.server import Server
 from lost_update_lab.model.workers import Halt, Standing, State, Task, WorkerProcess, halt
 from lost_update_lab.runs.hang import Watchdog, out_of_time
 from lost_update_lab.runs.memory import Memory
-from lost_update_lab.runs.own_mistakes import is_ours
+from lost_update_lab.runs.own_mistakes import ends_the_search
 from lost_update_lab.schedule import decisions, faults, pending, random_choice
 from lost_update_lab.schedule.world import Chooser, World
 
@@ -92,7 +92,7 @@ class Run(World):
         except StopIteration as done:
             return done.value
         except Exception as error:  # the operation's own code could take it for an answer
-            if not (isinstance(error, Broken) or is_ours(error)):
+            if not ends_the_search(error):
                 raise
             self.error = self.error or error
             return halt(task)

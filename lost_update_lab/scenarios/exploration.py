@@ -267,7 +267,9 @@ def volatile(serial: SerialOrders, opened: Opened) -> Names:
     system = serial.system
     order = tuple(i for i, worker in enumerate(system.scenario.callers) for _ in worker.operations)
     held_at_first = carried(system.scenario)
-    begun = serial.run(order, _follows) if opened.has_run else _first_run(serial, opened, order)
+    begun = None if opened.has_run else _first_run(serial, opened, order)
+    if not begun:
+        serial.run(order)
     theirs = {
         str(getattr(each.call, "__module__", "")) for w in system.scenario.callers for each in w.operations
     }
@@ -298,13 +300,9 @@ def volatile(serial: SerialOrders, opened: Opened) -> Names:
             f"{before!r} and then {after!r}. Something outside of the servers survives: {names}. "
             "Let the operations make it anew each time"
         )
-    if not opened.cached:  # that is told, and decides already
+    if begun and not opened.cached:  # what is cached is told, and decides already
         only_once.look(begun, first, serial.harness.servers)
     return set(_different(one, other)) - set(opened.left_out)
-
-
-def _follows(*_: Any) -> None:
-    """Commands are noted where somebody follows."""
 
 
 def _no_shared_memory(held: Mapping[str, str], names: Collection[str]) -> None:

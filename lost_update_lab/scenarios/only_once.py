@@ -39,17 +39,22 @@ _CHANGES = re.compile(
 )
 #: rows that `manage.py migrate` makes, where it was run; a process asks for each once
 _OF_DJANGO = "django_content_type"
+#: what a client hears of a script that Redis does not know
+NO_SCRIPT = "No matching script"
 #: … and what may write by a script, or by what was queued before
 _OF_REDIS = frozenset({"EVAL", "EVALSHA", "FCALL", "EXEC"})
 
 
 def look(first: Serial, second: Serial, servers: Mapping[str, Any]) -> None:
     """Two runs of the same order. Raises Mistake."""
-    left = Counter((server, comparable(text)) for server, text, _ in second.commands)
-    for server, text, reads in first.commands:
-        left[server, comparable(text)] -= 1
-        if left[server, comparable(text)] < 0 and not reads and _writes(servers.get(server), text):
-            raise Mistake(ONLY_ONCE.format(command=str(comparable(text))[:200]))
+    left = Counter((op.server, comparable(op.text)) for op, _ in second.commands)
+    for op, reply in first.commands:
+        command = comparable(op.text)
+        if NO_SCRIPT in reply:  # it has done nothing
+            continue
+        left[op.server, command] -= 1
+        if left[op.server, command] < 0 and not op.reads and _writes(servers.get(op.server), op.text):
+            raise Mistake(ONLY_ONCE.format(command=str(command)[:200]))
 
 
 def _writes(server: Any, text: str) -> bool:

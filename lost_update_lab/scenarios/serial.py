@@ -17,7 +17,7 @@ from itertools import product
 
 from lost_update_lab.harness import Harness
 from lost_update_lab.model.bounds import Fault
-from lost_update_lab.model.commands import GOES_ON, Step
+from lost_update_lab.model.commands import GOES_ON, Op, Step
 from lost_update_lab.model.gaps import AN_HOUR, Gap, Lease
 from lost_update_lab.model.system import Judgement
 from lost_update_lab.model.transitions import Kind, Transition
@@ -45,7 +45,7 @@ class Serial:
     judgement: Judgement
     steps: tuple[Step, ...] = ()
     #: as in World, if the run was followed
-    commands: tuple[tuple[str, str, bool], ...] = ()
+    commands: tuple[tuple[Op, str], ...] = ()
     gaps: tuple[Gap, ...] = ()
 
     def fits(self, others: Collection[Gap]) -> bool:

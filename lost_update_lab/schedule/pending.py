@@ -19,8 +19,6 @@ from lost_update_lab.schedule.world import World
 
 #: of a command that is a transaction by itself: whose BEGIN and COMMIT are shown, and that it had to wait
 BY_ITSELF, WAITED = "by itself", ", sent earlier: it waited"
-#: what a client is told by Redis, which has done nothing
-NO_SCRIPT = "No matching script"
 LOOKED = "it has looked, and has not locked a row yet"
 
 
@@ -105,8 +103,8 @@ def tell(world: World, task: Task, op: Op, reply: str) -> None:
     if op.alone:  # what it has read it had read before it waited
         reply = (reply or BY_ITSELF) + WAITED * task.waited
     task.waited = False
-    if world.trace and NO_SCRIPT not in reply:
-        world.commands.append((op.server, op.text, op.reads))
+    if world.trace:
+        world.commands.append((op, reply))
     world.record(task.worker.name, task.name, "step", op.text, reply)
 
 

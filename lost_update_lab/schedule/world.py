@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from lost_update_lab.model.bounds import Bounds, Fault, Reduction
 from lost_update_lab.model.chance import Drawn
-from lost_update_lab.model.commands import Step
+from lost_update_lab.model.commands import Op, Step
 from lost_update_lab.model.disk import FILES
 from lost_update_lab.model.gaps import Gap, Lease
 from lost_update_lab.model.server import Server
@@ -106,8 +106,8 @@ class World:
 
     # -- who reads it
     steps: list[Step] = field(default_factory=list)
-    #: the commands that were answered, if somebody follows: to which server, and do they only read?
-    commands: list[tuple[str, str, bool]] = field(default_factory=list)
+    #: the commands that were answered, with their replies, if somebody follows
+    commands: list[tuple[Op, str]] = field(default_factory=list)
     trace: Callable[[World, Step], None] | None = None
     #: what is known of the workers
     recording: Places | None = None

@@ -11,6 +11,7 @@ from lost_update_lab.adapters import pymysql as driver
 from lost_update_lab.model.commands import ENDS, Op
 from lost_update_lab.model.errors import BY_ANOTHER_CLOCK, BY_EXECUTE, IN_A_TRANSACTION, ONE_BY_ONE, Broken
 from lost_update_lab.servers.mariadb import clock_words, patience
+from lost_update_lab.servers.mariadb.literals import without_literals
 from lost_update_lab.servers.mariadb.server import MARIADB
 from lost_update_lab.telling.narrative import shortened
 
@@ -23,7 +24,6 @@ _SET = re.compile(r"\s*SET\b", re.IGNORECASE)
 _PLAIN_SELECT = re.compile(r"\s*(?:SELECT|SHOW)\b(?!.*\b(?:FOR|INTO|LOCK)\b)", re.IGNORECASE | re.DOTALL)
 #: the name of a function, or what could be one, and its bracket
 _CALL = re.compile(r"(\b(?!(?:IN|AND|OR|NOT|VALUES|AS|ON|WHERE|FROM|SELECT|BY)\b)\w+|`)\s*\(", re.IGNORECASE)
-_LITERAL = re.compile(r"'(?:[^'\\]|''|\\.)*'|\"(?:[^\"\\]|\"\"|\\.)*\"", re.DOTALL)
 _SEVERAL = re.compile(r";\s*\S")
 _LOAD = re.compile(r"\s*(?:LOAD|USE|XA|HANDLER)\b", re.IGNORECASE)
 #: asks for what the last command has left
@@ -42,7 +42,7 @@ _NO_ROW, _TIMED_OUT = "no row", "Error: 1205, "
 
 def beyond(text: str, unbuffered: bool) -> Broken | None:
     """The reason why the explorer cannot vouch for this command; None if it can."""
-    bare = _bare(text)
+    bare = without_literals(text)
     if unbuffered or _SEVERAL.search(bare) or _LOAD.match(bare):
         return Broken(f"{NO_GATE} ({shortened(text, 80)})", BY_EXECUTE)
     if found := clock_words.beyond(text):
@@ -67,12 +67,6 @@ def outside_of_a_transaction(text: str, alone: bool) -> Broken | None:
     return None
 
 
-@lru_cache(maxsize=1 << 12)
-def _bare(text: str) -> str:
-    """The text without its values."""
-    return _LITERAL.sub("''", text)
-
-
 def text_of(name: str, text: str, sets: bool | None = None) -> str:
     """What PyMySQL's method `name` sends. `sets`: whether each command commits from then on."""
     if name in (driver.BEGIN, driver.COMMIT, driver.ROLLBACK):
@@ -90,7 +84,7 @@ def describe(text: str, inside: bool, timed: bool = False) -> Op:
 @lru_cache(maxsize=1 << 12)
 def _kind_of(text: str, inside: bool) -> tuple[bool, bool]:
     """Is the command local, and does it only read (Op)?"""
-    bare = clock_words.without_clock(_bare(text))
+    bare = clock_words.without_clock(without_literals(text))
     ends = bool(re.match(r"\s*SET\b.*\bAUTOCOMMIT\b", bare, re.IGNORECASE))
     local = bool(_BEGIN.match(bare) or _LOCAL.match(bare)) and not (inside and (ends or _BEGIN.match(bare)))
     local = local and not (_SET.match(bare) and _CALL.search(bare))  # SET @mine = claim('A')
@@ -99,11 +93,11 @@ def _kind_of(text: str, inside: bool) -> tuple[bool, bool]:
 
 def lasts(text: str) -> bool:
     """May it take, or release, something that outlasts a transaction?"""
-    return bool(_NAMES.search(_bare(text))) or locks_tables(text)
+    return bool(_NAMES.search(without_literals(text))) or locks_tables(text)
 
 
 def locks_tables(text: str) -> bool:
-    return bool(_TABLES.search(_bare(text)))
+    return bool(_TABLES.search(without_literals(text)))
 
 
 def sets(text: str) -> bool:

@@ -11,13 +11,13 @@ schedule.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Sequence
 
 import redis
 
 from lost_update_lab.model.errors import Broken
 from lost_update_lab.model.workers import WorkerProcess
+from lost_update_lab.servers.redis.scripts import number_of
 
 GOES_ON = (
     "{who} hears that Redis does not know a script, and goes on without it, which no later schedule does"
@@ -39,7 +39,7 @@ def goes_on(worker: WorkerProcess, words: Sequence[bytes]) -> Broken | None:
     name = words[0].upper()
     if not worker.unknown_script or name in (*_LOADS, *_ENDS):
         return None
-    if name.startswith(b"EVAL") and worker.unknown_script in (words[1].lower(), _number(words[1])):
+    if name.startswith(b"EVAL") and worker.unknown_script in (words[1].lower(), number_of(words[1])):
         worker.unknown_script = b""
         return None
     return _without(worker)
@@ -53,7 +53,3 @@ def ends_without(workers: Iterable[WorkerProcess]) -> Broken | None:
 
 def _without(worker: WorkerProcess) -> Broken:
     return Broken(GOES_ON.format(who=worker.name), LOAD_IT)
-
-
-def _number(script: bytes) -> bytes:
-    return hashlib.sha1(script, usedforsecurity=False).hexdigest().encode()

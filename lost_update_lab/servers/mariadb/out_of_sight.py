@@ -10,11 +10,12 @@ server stay as a schedule has left them.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import Any
 
 from lost_update_lab.model.errors import IN_ONE_DATABASE, Broken
+from lost_update_lab.servers.mariadb.literals import without_literals
 from lost_update_lab.servers.numbers import IN_A_ROW, NUMBER
 from lost_update_lab.telling.narrative import shortened
 
@@ -25,9 +26,6 @@ _ENGINES = """
 SELECT table_name, engine FROM information_schema.tables WHERE table_schema = DATABASE() AND table_type = 'BASE TABLE'
 AND engine NOT IN (SELECT engine FROM information_schema.engines WHERE transactions = 'YES')
 """
-_SEQUENCES = """
-SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE() AND table_type = 'SEQUENCE'
-"""
 _DATABASES = """
 SELECT schema_name FROM information_schema.schemata WHERE schema_name <> DATABASE()
 AND schema_name NOT IN ('information_schema', 'performance_schema', 'mysql', 'sys')
@@ -36,23 +34,25 @@ _WORD = re.compile(r"\w+")
 #: in the place of a table: in `orders.id`, orders may be a table, or another name of one
 _QUALIFIED = re.compile(r"\b(?:FROM|JOIN|INTO|UPDATE|IGNORE|TABLE)\s+`?(\w+)`?\s*\.\s*`?\w+", re.IGNORECASE)
 _NUMBER = re.compile(r"\b(?:FROM|JOIN|SETVAL\s*\()\s*`?(\w+)`?", re.IGNORECASE)
-_LITERAL = re.compile(r"'(?:[^'\\]|''|\\.)*'|\"(?:[^\"\\]|\"\"|\\.)*\"", re.DOTALL)
 
 
 class OutOfSight:
     """`ask`: one round trip beside the gates. `behind`: the texts of the views, routines and triggers that a command
-    calls."""
+    calls. `sequences`: their names."""
 
     def __init__(
-        self, ask: Callable[[str], tuple[tuple[Any, ...], ...]], behind: Callable[[str], list[str]]
+        self,
+        ask: Callable[[str], tuple[tuple[Any, ...], ...]],
+        behind: Callable[[str], list[str]],
+        sequences: Iterable[str],
     ) -> None:
-        self._ask, self._behind = ask, behind
+        self._ask, self._behind, self._sequences = ask, behind, set(map(str.lower, sequences))
         self._known: dict[str, Broken | None] = {}
 
     def named_in(self, text: str) -> Broken | None:
         if text not in self._known:
             texts = [text, *self._behind(text)]
-            found = (self._found(_LITERAL.sub("''", each), text) for each in texts)
+            found = (self._found(without_literals(each), text) for each in texts)
             self._known[text] = next((each for each in found if each), None)
         return self._known[text]
 
@@ -74,10 +74,6 @@ class OutOfSight:
     @cached_property
     def _engines(self) -> dict[str, str]:
         return {str(name).lower(): str(engine) for name, engine in self._ask(_ENGINES)}
-
-    @cached_property
-    def _sequences(self) -> set[str]:
-        return {str(name).lower() for (name,) in self._ask(_SEQUENCES)}
 
     @cached_property
     def _databases(self) -> set[str]:

@@ -70,7 +70,7 @@ class MariaDBServer(KeptOfSchedule, Plain):
         self.snapshot = MariaDBSnapshot(self.ask, self._held_by_it, besides)
         self._bypass = MariadbBypassDetector(self.ask, self._next_number)
         self._hidden, self._zone = HiddenOnMariadb(self.ask), int(self.ask(_ZONE)[0][0])
-        self.out_of_sight = OutOfSight(self.ask, self._hidden.behind)
+        self.out_of_sight = OutOfSight(self.ask, self._hidden.behind, self.snapshot.sequences)
         self._sysdate_is_now = bool([self.ask(each) for each in _SYSDATE][1][0][0])
         #: commands that read and write
         self.compound = Compound(lambda: (str(name) for (name,) in self.ask(CALLED_IN_MARIADB)), looks)

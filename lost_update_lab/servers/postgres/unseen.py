@@ -102,10 +102,7 @@ UNION SELECT typname FROM pg_type t JOIN pg_cast ON casttarget = t.oid JOIN call
 UNION SELECT typname FROM pg_type t JOIN pg_constraint k ON contypid = t.oid JOIN pg_depend d ON d.objid = k.oid
 JOIN calls ON calls.oid = refobjid WHERE classid = 'pg_constraint'::regclass AND refclassid = 'pg_proc'::regclass
 """  # noqa: S608  (names of our own)
-SEQUENCES = (
-    "SELECT relname FROM pg_class JOIN pg_namespace n ON n.oid = relnamespace "  # noqa: S608  (names of our own)
-    f"WHERE relkind = 'S' AND {NOT_THE_USERS}"
-)
+SEQUENCES = RELATIONS.replace("'r', 'p', 'v', 'm', 'f'", "'S'")
 #: tables with a trigger that is executed by COMMIT
 DEFERRED = (
     "SELECT relname FROM pg_trigger JOIN pg_class c ON c.oid = tgrelid "

@@ -42,13 +42,18 @@ def virtual(words: Sequence[bytes], raw: bytes, now: int, left: Mapping[str, int
         return packed(numbered(words, _clock(now)))
     if name in (b"EVAL", b"EVAL_RO") or (name == b"SCRIPT" and words[1].upper() == b"LOAD"):
         text = words[2] if name == b"SCRIPT" else words[1]
-        _texts[hashlib.sha1(text, usedforsecurity=False).hexdigest().encode()] = text
+        _texts[number_of(text)] = text
     script = script_of(words)
     if script is None:
         return raw
     return packed(
         [b"EVAL_RO" if name.endswith(b"_RO") else b"EVAL", _before(script, now, left, serial), *words[2:]]
     )
+
+
+def number_of(script: bytes) -> bytes:
+    """By which EVALSHA calls it."""
+    return hashlib.sha1(script, usedforsecurity=False).hexdigest().encode()
 
 
 def script_of(words: Sequence[bytes]) -> bytes | None:
