@@ -7,9 +7,11 @@
     class Try: at: float = field(default_factory=time.time)      a dataclass, by a closure
     NOW = partial(time.time); now = datetime.now                 a partial; a method of a class
 
-The garbage collector knows who holds what. To ask it takes 50 ms in a process of 90,000 objects, and 0.4 s in this
-lab's own tests. So it is asked only if more hold a function than at the last look (sys.getrefcount), apart from the
-classes, functions and closures that were found by then.
+The garbage collector knows who holds what. To ask it for all of them takes 50 ms in a process of 90,000 objects, and
+0.4 s in this lab's own tests. So it is asked only if more hold a function than at the last look (sys.getrefcount),
+or a class, apart from the classes, functions and closures that were found by then. Who holds a class is asked each
+time. Most are dicts that look something up by a value's type, and their number says nothing: each connection of
+PyMySQL has one.
 """
 
 from __future__ import annotations
@@ -43,8 +45,6 @@ _LEVELS = 6
 _METHODS = ("now", "utcnow")
 #: id of a function → how many held it when its holders were last looked for, besides those of which it is known
 _left: dict[int, int] = {}
-#: Python 3.12 counts nobody who holds a class of its own: its methods are looked for each time
-_IMMORTAL = 1 << 29
 #: each thread that sleeps holds it. One that is not replaced is noticed (runs/hang.py)
 _BUSY = {id(time.sleep)}
 #: the ids of a holder that cannot be replaced, and of what it holds. One that was there before is taken to stay: else
@@ -56,18 +56,17 @@ _known: list[Undo] = []
 _OF_CODE = (type, FunctionType, CellType, Field, staticmethod, classmethod)
 
 
-def replace(wanted: Wanted) -> list[Undo]:
-    """Returns how to undo it."""
-    done = list(_again(wanted))
-    counts, loose = _held_by(wanted, done), set[Held]()
-    looks = any(
-        count > _left.get(key, 0) or count > _IMMORTAL for key, count in counts.items() if key not in _BUSY
-    )
-    if looks:
-        with garbage.thawed():
-            done += list(_replaced(wanted, done, loose))
+def replace(wanted: Wanted, besides: Iterable[object] = ()) -> list[Undo]:
+    """Returns how to undo it. `besides`: tuples of the caller's own that hold what is replaced."""
+    own = {id(wanted), *map(id, wanted.values()), *map(id, besides)}
+    done, loose = list(_again(wanted)), set[Held]()
+    with garbage.thawed():
+        counts = _held_by(wanted, done, own)
+        looks = any(count > _left.get(key, 0) for key, count in counts.items() if key not in _BUSY)
+        if looks:
+            done += list(_replaced(wanted, done, loose, own))
+            counts = _held_by(wanted, done, own)
     _known.extend(each for each in done if _is_code(each.args[0]))
-    counts = _held_by(wanted, done)
     loose |= _in_frames(wanted)
     goes = Counter(value for _, value in loose - _lasting)
     if looks:  # those that are gone leave their ids to others
@@ -95,10 +94,32 @@ def _is_code(holder: Any) -> bool:
     return isinstance(holder, _OF_CODE) or (type(holder) is dict and "__spec__" in holder)
 
 
-def _held_by(wanted: Wanted, done: list[Undo]) -> dict[int, int]:
-    """How many hold each of them, besides those to which it was given back."""
+def _held_by(wanted: Wanted, done: list[Undo], own: set[int]) -> dict[int, int]:
+    """How many hold each of them, besides those to which it was given back, and `own`."""
     back = Counter(id(part) for each in done for part in (each.args[-1], *_parts(each.args[-1])))
-    return {key: sys.getrefcount(original) - back[key] for key, (original, _) in wanted.items()}
+    kept = own | {id(each.args) for each in (*done, *_known)}
+    return {
+        key: _hold_class(original, back, kept)
+        if isinstance(original, type)
+        else sys.getrefcount(original) - back[key]
+        for key, (original, _) in wanted.items()
+    }
+
+
+def _hold_class(kind: type, back: Mapping[int, int], own: set[int]) -> int:
+    """Python 3.12 does not count them: a class of its own is immortal."""
+    count = 0
+    for each in gc.get_referrers(kind):
+        if isinstance(each, BuiltinMethodType):
+            count += sys.getrefcount(each) - back[id(each)]
+        elif not (isinstance(each, FrameType) or _is_key(kind, each)):
+            count += id(each) not in own
+    return count
+
+
+def _is_key(kind: type, holder: Any) -> bool:
+    """And no value. What is looked up by a type stays as it is."""
+    return isinstance(holder, dict) and all(value is not kind for value in dict.values(holder))
 
 
 def _parts(value: Any) -> tuple[Any, ...]:
@@ -142,14 +163,14 @@ def _like(value: tuple[Any, ...], made: list[Any]) -> tuple[Any, ...]:
     return new
 
 
-def _replaced(wanted: Wanted, done: list[Undo], loose: set[Held]) -> Iterator[Undo]:
+def _replaced(wanted: Wanted, done: list[Undo], loose: set[Held], own: set[int]) -> Iterator[Undo]:
     """`done`: what was replaced already, which holds the originals. `loose`: gets what is held where it cannot be
     replaced."""
-    own, values = {id(wanted), *map(id, wanted.values())}, [original for original, _ in wanted.values()]
+    values = [original for original, _ in wanted.values()]
     classes = [each for each in values if isinstance(each, type)]
     methods = [each for each in gc.get_referrers(*classes) if _instead(each, wanted) is not each]
     values = [each for each in (*values, *methods) if not isinstance(each, tuple)]
-    own |= {id(values), id(methods), id(classes), *map(id, done), *(id(each.args) for each in done)}
+    own = own | {id(values), id(methods), id(classes), *map(id, done), *(id(each.args) for each in done)}
     holders = [each for each in gc.get_referrers(*values) if id(each) not in own]
     ours = _ours(holders)
     holders = [each for each in holders if id(each) not in ours]
@@ -267,7 +288,8 @@ def _ours(holders: list[Any]) -> set[int]:
     """Those that the explorer holds itself, through containers."""
     known, front = {id(each): each for each in holders}, holders
     for _ in range(_LEVELS):  # this very function holds them, in containers that are new each time
-        containers = [each for each in front if _is_container(each)]
+        if not (containers := [each for each in front if _is_container(each)]):
+            break
         own = {id(front), id(containers)}
         front = [each for each in gc.get_referrers(*containers) if id(each) not in known.keys() | own]
         known |= {id(each): each for each in front if not isinstance(each, FrameType)}

@@ -91,7 +91,7 @@ class Patches:
             for each in kept:
                 self._replace(*each)
         if in_objects:
-            self._held += replace(self._wanted)
+            self._held += replace(self._wanted, self._undo)
         self._wanted.clear()
 
     def _replace(self, holder: Any, name: str, value: Any) -> None:

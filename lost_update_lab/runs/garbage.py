@@ -56,6 +56,7 @@ def thawed() -> Iterator[None]:
         yield
     finally:
         if frozen:
+            gc.collect(1)
             gc.freeze()
 
 
