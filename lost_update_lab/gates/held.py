@@ -9,9 +9,9 @@
 
 The garbage collector knows who holds what. To ask it for all of them takes 50 ms in a process of 90,000 objects, and
 0.4 s in this lab's own tests. So it is asked only if more hold a function than at the last look (sys.getrefcount),
-or a class, apart from the classes, functions and closures that were found by then. Who holds a class is asked each
-time. Most are dicts that look something up by a value's type, and their number says nothing: each connection of
-PyMySQL has one.
+or a class, apart from the classes, functions and closures that were found by then. Where the number for a class has
+changed, it is asked who holds the class alone: a dict that looks something up by a value's type holds no clock, and
+each connection of PyMySQL has one.
 """
 
 from __future__ import annotations
@@ -45,6 +45,10 @@ _LEVELS = 6
 _METHODS = ("now", "utcnow")
 #: id of a function → how many held it when its holders were last looked for, besides those of which it is known
 _left: dict[int, int] = {}
+#: id of a class → how many refer to it, and how many of these do not only look something up by it
+_of_class: dict[int, tuple[int, int]] = {}
+#: Python 3.12 counts nobody who holds a class of its own: it is asked each time
+_IMMORTAL = 1 << 29
 #: each thread that sleeps holds it. One that is not replaced is noticed (runs/hang.py)
 _BUSY = {id(time.sleep)}
 #: the ids of a holder that cannot be replaced, and of what it holds. One that was there before is taken to stay: else
@@ -60,10 +64,10 @@ def replace(wanted: Wanted, besides: Iterable[object] = ()) -> list[Undo]:
     """Returns how to undo it. `besides`: tuples of the caller's own that hold what is replaced."""
     own = {id(wanted), *map(id, wanted.values()), *map(id, besides)}
     done, loose = list(_again(wanted)), set[Held]()
-    with garbage.thawed():
-        counts = _held_by(wanted, done, own)
-        looks = any(count > _left.get(key, 0) for key, count in counts.items() if key not in _BUSY)
-        if looks:
+    counts = _held_by(wanted, done, own)
+    looks = any(count > _left.get(key, 0) for key, count in counts.items() if key not in _BUSY)
+    if looks:
+        with garbage.thawed():
             done += list(_replaced(wanted, done, loose, own))
             counts = _held_by(wanted, done, own)
     _known.extend(each for each in done if _is_code(each.args[0]))
@@ -97,24 +101,32 @@ def _is_code(holder: Any) -> bool:
 def _held_by(wanted: Wanted, done: list[Undo], own: set[int]) -> dict[int, int]:
     """How many hold each of them, besides those to which it was given back, and `own`."""
     back = Counter(id(part) for each in done for part in (each.args[-1], *_parts(each.args[-1])))
-    kept = own | {id(each.args) for each in (*done, *_known)}
-    return {
-        key: _hold_class(original, back, kept)
-        if isinstance(original, type)
-        else sys.getrefcount(original) - back[key]
-        for key, (original, _) in wanted.items()
-    }
+    counts = {key: sys.getrefcount(original) - back[key] for key, (original, _) in wanted.items()}
+    for key, count in counts.items():
+        if isinstance(kind := wanted[key][0], type):
+            if _of_class.get(key, (0, 0))[0] != count or count > _IMMORTAL:
+                kept = own | {id(each.args) for each in (*done, *_known)}
+                with garbage.thawed():
+                    _of_class[key] = count, _hold_class(kind, back, kept)
+            counts[key] = _of_class[key][1]
+    return counts
 
 
 def _hold_class(kind: type, back: Mapping[int, int], own: set[int]) -> int:
-    """Python 3.12 does not count them: a class of its own is immortal."""
     count = 0
     for each in gc.get_referrers(kind):
         if isinstance(each, BuiltinMethodType):
             count += sys.getrefcount(each) - back[id(each)]
         elif not (isinstance(each, FrameType) or _is_key(kind, each)):
             count += id(each) not in own
-    return count
+    return count + sum(not gc.is_tracked(each.__defaults__) for each in _given(kind))
+
+
+def _given(kind: type) -> list[FunctionType]:
+    """The functions with this class among their defaults. A tuple of nothing but such classes is none that the
+    collector follows."""
+    functions = [each for each in gc.get_objects() if type(each) is FunctionType]
+    return [each for each in functions if any(value is kind for value in each.__defaults__ or ())]
 
 
 def _is_key(kind: type, holder: Any) -> bool:
@@ -177,6 +189,7 @@ def _replaced(wanted: Wanted, done: list[Undo], loose: set[Held], own: set[int])
     tuples = [each for each in holders if isinstance(each, tuple)]
     own |= {id(holders), id(tuples)}
     holders += [each for each in gc.get_referrers(*tuples) if id(each) not in own] if tuples else []
+    holders += [each for kind in classes for each in _given(kind)]  # one that is there twice is done by then
     for holder in holders:
         if not (isinstance(holder, FrameType | GeneratorType | tuple) or _is_of_python(holder)):
             found = list(_put(holder, wanted))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
@@ -325,6 +326,7 @@ def test_the_class_where_a_users_code_holds_it() -> None:
     class Stamped(datetime):
         pass
 
+    gc.collect()  # which no longer follows a tuple of nothing but classes of C
     with replaced():
         assert Settings().now() == (ANOTHER, ANOTHER)
     assert Settings.dates is datetime
@@ -336,3 +338,19 @@ def test_arguments_of_a_method_stay() -> None:
     with replaced():
         assert at() == ANOTHER
     assert at().tzinfo is UTC
+
+
+def test_what_is_looked_up_by_the_class_is_no_holder(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each connection of PyMySQL has such a dict."""
+    with replaced():
+        pass
+    looks: list[int] = []
+    monkeypatch.setattr(held, "_replaced", lambda *_: looks.append(1) or ())
+    texts = [{datetime: str}, {datetime: repr}]
+    with replaced():
+        pass
+    assert not looks
+    holder = [datetime]
+    with replaced():
+        pass
+    assert looks and holder  # the control
