@@ -346,11 +346,13 @@ def test_what_is_looked_up_by_the_class_is_no_holder(monkeypatch: pytest.MonkeyP
         pass
     looks: list[int] = []
     monkeypatch.setattr(held, "_replaced", lambda *_: looks.append(1) or ())
-    texts = [{datetime: str}, {datetime: repr}]
+    texts = [{datetime: another}, {datetime: Service}]
     with replaced():
         pass
+    assert texts
     assert not looks
     holder = [datetime]
     with replaced():
         pass
-    assert looks and holder  # the control
+    assert holder
+    assert looks  # the control
