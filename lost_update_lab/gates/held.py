@@ -303,8 +303,8 @@ def _ours(holders: list[Any]) -> set[int]:
     for _ in range(_LEVELS):  # this very function holds them, in containers that are new each time
         if not (containers := [each for each in front if _is_container(each)]):
             break
-        own = {id(front), id(containers)}
-        front = [each for each in gc.get_referrers(*containers) if id(each) not in known.keys() | own]
+        own = {id(front), id(containers), *known}
+        front = [each for each in gc.get_referrers(*containers) if id(each) not in own]
         known |= {id(each): each for each in front if not isinstance(each, FrameType)}
     found, behind = set[int](), [each for each in known.values() if _is_ours(each)]
     while behind:
