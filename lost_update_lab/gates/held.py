@@ -81,14 +81,15 @@ def replace(wanted: Wanted, besides: Iterable[object] = ()) -> list[Undo]:
 
 
 def _in_frames(wanted: Wanted) -> set[Held]:
-    """What the variables of functions hold that are being executed."""
+    """What the variables of functions hold that are being executed. Those that hold a class are not counted."""
     found: set[Held] = set()
+    functions = {key for key, (original, _) in wanted.items() if not isinstance(original, type)}
     for each in sys._current_frames().values():
         frame: FrameType | None = each
         while frame:
             if not str(frame.f_globals.get("__name__")).startswith(_OURS):
-                values = list(frame.f_locals.values())
-                found |= {(id(frame), id(value)) for value in values if id(value) in wanted}
+                values = map(id, frame.f_locals.values())
+                found |= {(id(frame), key) for key in values if key in functions}
             frame = frame.f_back
         del each  # this very function's own would hold itself
     return found
