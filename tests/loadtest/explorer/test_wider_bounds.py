@@ -23,7 +23,7 @@ from lost_update_lab.model.system import UNBROKEN
 QUICK = ("select-for-update", "counter", "token-leaky", "redis-gate")
 #: exhausted with two faults in a few seconds
 TWICE = ("no-lock", "select-for-update", "advisory-lock", "optimistic-version", "counter")
-#: a service's thread in each worker: its search is not exhausted without a fault either
+#: a service's thread in each worker: on a slow machine its search is not exhausted without a fault either
 CUT_SHORT = ("renewal-service",)
 #: seconds for one search; none has to be exhausted: whatever is found in less, must be found again
 BUDGET = 100.0
@@ -70,7 +70,7 @@ def worse(fewer: Explored, more: Explored) -> list[str]:
 def test_what_is_found_without_a_fault_is_found_with_one(strategy: str, search: Search) -> None:
     none, one = search(strategy, 0), search(strategy, 1)
     assert worse(none, one) == []
-    assert none.exhausted == (strategy not in CUT_SHORT), none.cause
+    assert none.exhausted or strategy in CUT_SHORT, none.cause
     if none.exhausted:
         assert none.came_to["contention"][0] == one.came_to["contention"][0]
         assert none.words.keys() <= one.words.keys()
