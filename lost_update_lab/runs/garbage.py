@@ -37,8 +37,7 @@ def frozen() -> Iterator[None]:
     tests.
     """
     _frozen.append(None)
-    gc.collect(1)  # connections that were lost a moment ago must not stay
-    gc.freeze()
+    _freeze()
     try:
         yield
     finally:
@@ -56,8 +55,12 @@ def thawed() -> Iterator[None]:
         yield
     finally:
         if frozen:
-            gc.collect(1)
-            gc.freeze()
+            _freeze()
+
+
+def _freeze() -> None:
+    gc.collect(1)  # connections that were lost a moment ago must not stay
+    gc.freeze()
 
 
 def collect_all_beyond(count: int) -> None:
