@@ -36,7 +36,6 @@ SETTINGS = {
     "autovacuum": "off",
     "wal_level": "minimal",
     "max_wal_senders": "0",
-    "track_counts": "off",
     "update_process_title": "off",
 }
 NODES = 3
