@@ -28,9 +28,11 @@ VACUUM_EVERY = 300  # runs: each leaves dead rows, which slow down the next ones
 PATIENCE = 10  # s; a session of nobody's may be inside of a transaction for ever
 #: it waits up to 5 s for each session that has read the table and is inside of a transaction, if it may truncate
 _VACUUM = sql.SQL("VACUUM (PROCESS_TOAST false, TRUNCATE {}) {}")
+#: A table that is empty and not truncated has other statistics, which lead to other plans: so locks on the catalogue
+#: itself, whose numbers are below 16384, and which autovacuum takes now and then, do not count.
 _EMPTY = """
 SELECT {}.empty($1), NOT EXISTS (SELECT FROM pg_locks l JOIN pg_database d ON l.database = d.oid
-WHERE locktype = 'relation' AND datname = current_database() AND pid <> pg_backend_pid())
+WHERE locktype = 'relation' AND datname = current_database() AND pid <> pg_backend_pid() AND relation >= 16384)
 """
 TABLE_IS_LOCKED = "a table cannot be read or restored: a session that is no worker's has locked it"
 _LOCK_NOT_AVAILABLE = b"55P03"
