@@ -9,9 +9,9 @@
 
 The garbage collector knows who holds what. To ask it for all of them takes 50 ms in a process of 90,000 objects, and
 0.4 s in this lab's own tests. So it is asked only if more hold a function or a class than at the last look
-(sys.getrefcount), apart from the classes, functions and closures that were found by then. Not all that refer to a
-class hold a clock: a dict may look something up by a value's type, and each connection of PyMySQL has one. Where more
-or fewer refer to a class, the collector is asked for this class alone.
+(sys.getrefcount), apart from the classes, functions, closures and objects that were found by then. Not all that refer
+to a class hold a clock: a dict may look something up by a value's type, and each connection of PyMySQL has one. Where
+more or fewer refer to a class, the collector is asked for this class alone.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from functools import partial
 from operator import setitem
 from types import BuiltinMethodType, CellType, FrameType, FunctionType, GeneratorType
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 from lost_update_lab.runs import garbage
 from lost_update_lab.telling.lines import is_own
@@ -57,6 +57,8 @@ Held = tuple[int, int]
 _lasting: set[Held] = set()
 #: what is likely to be there the next time: holders that keep nothing alive but code
 _known: list[Undo] = []
+#: … and objects, which are not kept alive, by id and the name of an attribute: rich's Console holds two clocks
+_objects: dict[tuple[int, str], ref[Any]] = {}
 _OF_CODE = (type, FunctionType, CellType, Field, staticmethod, classmethod)
 
 
@@ -70,6 +72,7 @@ def replace(wanted: Wanted, besides: Iterable[object] = ()) -> list[Undo]:
         with garbage.thawed():
             done += list(_replaced(wanted, done, loose, own))
             counts = _held_by(wanted, done, own)
+            _objects.update(_found_again(done))
     _known.extend(each for each in done if _is_code(each.args[0]))
     loose |= _in_frames(wanted)
     goes = Counter(value for _, value in loose - _lasting)
@@ -142,7 +145,28 @@ def _parts(value: Any) -> tuple[Any, ...]:
     return tuple(part for each in value for part in (each, *_parts(each))) if isinstance(value, tuple) else ()
 
 
+def _found_again(done: list[Undo]) -> Iterator[tuple[tuple[int, str], ref[Any]]]:
+    """The objects among the holders, and those of which a dict has the attributes."""
+    dicts = [each.args[0] for each in done if each.func is _put_back and type(each.args[0]) is dict]
+    objects: dict[int, Any] = {}
+    for each in gc.get_referrers(*dicts) if dicts else ():
+        if type(each).__dictoffset__ and not isinstance(each, type):
+            objects[id(object.__getattribute__(each, "__dict__"))] = each
+    for undo in done:
+        owner = undo.args[0] if undo.func is object.__setattr__ else objects.get(id(undo.args[0]))
+        if type(owner).__weakrefoffset__:
+            yield (id(owner), undo.args[1]), ref(owner)
+
+
 def _again(wanted: Wanted) -> Iterator[Undo]:
+    for key, found in list(_objects.items()):
+        owner, name = found(), key[1]
+        if owner is None:
+            del _objects[key]
+        elif (new := _instead(value := getattr(owner, name, None), wanted, _is_of_a_user(owner))) is not value:
+            with suppress(AttributeError, TypeError):
+                object.__setattr__(owner, name, new)
+                yield partial(object.__setattr__, owner, name, value)
     known = _known.copy()
     _known.clear()
     for each in known:

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from functools import partial
 from types import SimpleNamespace
 from typing import Any, NamedTuple
+from weakref import ref
 
 import pytest
 
@@ -293,6 +294,33 @@ def test_where_no_more_hold_it_nobody_is_looked_for(monkeypatch: pytest.MonkeyPa
     with replaced("process_time_ns"):
         assert service.clock() != ANOTHER  # the control: it is held, and nobody looks
     assert looks
+
+
+@pytest.mark.parametrize("dict_of_its_own", [False, True])
+def test_an_object_that_was_found_is_not_looked_for_again(
+    monkeypatch: pytest.MonkeyPatch, dict_of_its_own: bool
+) -> None:
+    """A program that keeps a Console of rich, which holds two clocks, had each search look at all objects."""
+    looks: list[int] = []
+
+    def found_twice() -> ref[Service]:
+        service = Service(time.thread_time)
+        if dict_of_its_own:
+            vars(service)
+        with replaced("thread_time"):
+            assert service.clock() == ANOTHER
+        with monkeypatch.context() as patch:
+            patch.setattr(held, "_replaced", lambda *_: looks.append(1) or ())
+            with replaced("thread_time"):
+                assert service.clock() == ANOTHER
+        assert service.clock() != ANOTHER
+        return ref(service)
+
+    assert found_twice()() is None  # nobody has kept it
+    assert not looks
+    other = Service(time.thread_time)  # perhaps in its place
+    with replaced("thread_time"):
+        assert other.clock() == ANOTHER
 
 
 def test_a_class_of_a_user_is_so_the_second_time_too() -> None:
