@@ -163,7 +163,9 @@ def _again(wanted: Wanted) -> Iterator[Undo]:
         owner, name = found(), key[1]
         if owner is None:
             del _objects[key]
-        elif (new := _instead(value := getattr(owner, name, None), wanted, _is_of_a_user(owner))) is not value:
+            continue
+        value = getattr(owner, name, None)
+        if (new := _instead(value, wanted, _is_of_a_user(owner))) is not value:
             with suppress(AttributeError, TypeError):
                 object.__setattr__(owner, name, new)
                 yield partial(object.__setattr__, owner, name, value)
