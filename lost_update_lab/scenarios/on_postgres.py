@@ -15,17 +15,18 @@ from lost_update_lab.scenarios.isolation import level_of
 from lost_update_lab.snapshot.catalogue import OWN, Table
 from lost_update_lab.snapshot.functions import Names
 from lost_update_lab.snapshot.made import MadeBefore
-from lost_update_lab.snapshot.postgres import TABLE_IS_LOCKED, CannotBeRestored, PostgresSnapshot
+from lost_update_lab.snapshot.postgres import (
+    END_TRANSACTIONS,
+    TABLE_IS_LOCKED,
+    CannotBeRestored,
+    PostgresSnapshot,
+)
 from lost_update_lab.under_test.scenario import Mistake
 from lost_update_lab.under_test.servers import Servers, prepared
 
 _OPEN = """
 SELECT left(query, 60), pg_terminate_backend(pid, 1000) FROM pg_stat_activity
 WHERE datname = current_database() AND state LIKE 'idle in transaction%' AND backend_xid IS NOT NULL
-"""
-_END_ALL = """
-SELECT pg_terminate_backend(pid, 1000) FROM pg_stat_activity WHERE datname = current_database()
-AND xact_start IS NOT NULL AND backend_type = 'client backend' AND pid <> pg_backend_pid()
 """
 _MARK = "SELECT pg_current_xact_id_if_assigned(), pg_snapshot_xmax(pg_current_snapshot())"
 
@@ -52,7 +53,7 @@ def left_as_found(servers: Servers) -> Iterator[None]:
         try:
             _as_before(before, made)
         except (Broken, psycopg.errors.LockNotAvailable):
-            before.connection.execute(_END_ALL)
+            before.connection.execute(END_TRANSACTIONS)
             _as_before(before, made)
         before.close()
 

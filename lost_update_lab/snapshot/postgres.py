@@ -28,14 +28,20 @@ VACUUM_EVERY = 300  # runs: each leaves dead rows, which slow down the next ones
 PATIENCE = 10  # s; a session of nobody's may be inside of a transaction for ever
 #: it waits up to 5 s for each session that has read the table and is inside of a transaction, if it may truncate
 _VACUUM = sql.SQL("VACUUM (PROCESS_TOAST false, TRUNCATE {}) {}")
-#: A table that is empty and not truncated has other statistics, which lead to other plans: so locks on the catalogue
-#: itself, whose numbers are below 16384, and which autovacuum takes now and then, do not count.
+#: the catalogue itself, of numbers below 16384, is locked now and then: by autovacuum
 _EMPTY = """
 SELECT {}.empty($1), NOT EXISTS (SELECT FROM pg_locks l JOIN pg_database d ON l.database = d.oid
 WHERE locktype = 'relation' AND datname = current_database() AND pid <> pg_backend_pid() AND relation >= 16384)
 """
+#: as those of a table that is empty and was truncated: with others, the planner may choose another plan
+_TRUNCATED = "UPDATE pg_class SET relpages = 0 WHERE oid = ANY ('{{{}}}'::oid[])"
 TABLE_IS_LOCKED = "a table cannot be read or restored: a session that is no worker's has locked it"
-_LOCK_NOT_AVAILABLE = b"55P03"
+#: those of others: at the end, what is the explorer's has to go
+END_TRANSACTIONS = """
+SELECT pg_terminate_backend(pid, 1000) FROM pg_stat_activity WHERE datname = current_database()
+AND xact_start IS NOT NULL AND backend_type = 'client backend' AND pid <> pg_backend_pid()
+"""
+LOCK_NOT_AVAILABLE = b"55P03"
 
 
 class CannotBeRestored(RuntimeError):
@@ -163,9 +169,13 @@ class PostgresSnapshot:
             return ""
         numbers = emptied.replace("!", "").strip(",")
         tables = [self.tables[int(number) - 1] for number in numbers.split(",")]
-        alone = sql.SQL("true" if result.get_value(0, 1) == b"t" else "false")
-        vacuum = _VACUUM.format(alone, sql.SQL(", ").join(table.quoted for table in tables))
+        alone = result.get_value(0, 1) == b"t"
+        truncates = sql.SQL("true" if alone else "false")
+        vacuum = _VACUUM.format(truncates, sql.SQL(", ").join(table.quoted for table in tables))
         self._done(self.connection.pgconn.exec_(vacuum.as_bytes(self.connection)))
+        if not alone:
+            oids = ",".join(str(table.oid) for table in tables)
+            self._done(self.connection.pgconn.exec_(_TRUNCATED.format(oids).encode()))
         self._done(self.connection.pgconn.exec_prepared(b"fill", (f"{{{numbers}}}".encode(),)))
         found = zip(tables, emptied.strip(",").split(","), strict=True)
         return next((table.title for table, number in found if number.endswith("!")), "")
@@ -175,7 +185,7 @@ class PostgresSnapshot:
         """The first column of the first row; "": there is none."""
         if result.status in (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK):
             return (result.get_value(0, 0) or b"").decode()
-        if result.error_field(DiagnosticField.SQLSTATE) == _LOCK_NOT_AVAILABLE:
+        if result.error_field(DiagnosticField.SQLSTATE) == LOCK_NOT_AVAILABLE:
             raise Broken(TABLE_IS_LOCKED, ENDS_ITS_TRANSACTION)
         raise RuntimeError(f"restoring the opening state: {result.error_message.decode(errors='replace')}")
 

@@ -40,6 +40,7 @@ from lost_update_lab.servers.postgres.overlaps import Overlaps
 from lost_update_lab.servers.postgres.shadows import SET_CLOCK, SHADOWS, told
 from lost_update_lab.servers.postgres.transactions import NOT_STRICT, PostgresWay
 from lost_update_lab.servers.postgres.unseen import QUESTIONS, HiddenOnPostgres
+from lost_update_lab.snapshot.postgres import LOCK_NOT_AVAILABLE
 from lost_update_lab.snapshot.written import LOOK_AT_ALL, publish
 
 POSTGRES = "postgres"
@@ -57,8 +58,7 @@ class PostgresServer(Plain):
     but makes no state, such as times of day. `counted`: the names of the tables that it shows, if it looks only at
     those that PostgreSQL's counters say were written (snapshot/written.py)."""
 
-    name, virtual_by = POSTGRES, "shadowed functions"
-    lags, cancels = False, True
+    name, virtual_by, lags, cancels = POSTGRES, "shadowed functions", False, True
     #: the isolation level of transactions that do not ask for one; None: what their sessions have
     level: IsolationLevel | None = None
 
@@ -106,7 +106,7 @@ class PostgresServer(Plain):
         """One round trip beside the gates: a prepared query, with its rows as text."""
         self._proved()
         result = self.admin.pgconn.exec_prepared(name, values)
-        if result.error_field(DiagnosticField.SQLSTATE) == b"55P03":  # lock_not_available
+        if result.error_field(DiagnosticField.SQLSTATE) == LOCK_NOT_AVAILABLE:
             raise Broken(LOCKED, BY_ROWS)
         if result.status != ExecStatus.TUPLES_OK:
             raise RuntimeError(result.error_message.decode(errors="replace"))
