@@ -22,8 +22,8 @@ import ledger.config.mariadb
 from loadtest.servers import MariaDB, Postgres, Valkey
 from locks.renewal_service import RenewalServiceLock
 from lost_update_lab.embedded import mariadb
+from lost_update_lab.embedded.postgres import EXPLORED_SETTINGS
 from lost_update_lab.runs import garbage
-from lost_update_lab.under_test.servers import SETTINGS
 
 # no deadline: a machine that stands still for 0.2 s says nothing about a property
 settings.register_profile("lab", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -99,9 +99,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 _stays = ExitStack()
-#: how many objects the collection made
-_collected: list[int] = []
-#: … so many times as many may be frozen before all are looked at
+#: how many objects were frozen when all had been looked at last
+_looked_at = [0]
+#: … so many times as many may be before all are looked at again
 ROOM = 1.5
 
 
@@ -114,7 +114,7 @@ def pytest_collection() -> Generator[None, Any, Any]:
         made = yield
     gc.collect()
     _stays.enter_context(garbage.frozen())
-    _collected.append(gc.get_freeze_count())
+    _looked_at[0] = gc.get_freeze_count()
     return made
 
 
@@ -122,8 +122,10 @@ def pytest_collection() -> Generator[None, Any, Any]:
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
     """A search freezes what exists, and while the collection is frozen nobody thaws it: what searches left behind
     would be walked over by each later one that asks who holds a clock."""
-    if nextitem is None or nextitem.path != item.path:
-        garbage.collect_all_beyond(round(ROOM * _collected[0]))
+    is_last = nextitem is None or nextitem.path != item.path
+    if is_last and gc.get_freeze_count() > ROOM * _looked_at[0]:
+        garbage.collect_all_beyond(0)
+        _looked_at[0] = gc.get_freeze_count()
 
 
 @pytest.fixture(scope="session")
@@ -194,7 +196,7 @@ def postgres_server() -> Iterator[Callable[..., Postgres]]:
 
 
 #: the explorer finds deadlocks itself
-EXPLORED = {**SETTINGS, "deadlock_timeout": "1h"}
+EXPLORED = {**EXPLORED_SETTINGS, "deadlock_timeout": "1h"}
 
 
 @pytest.fixture(scope="session")

@@ -25,15 +25,12 @@ from loadtest.explorer.pulse import last_words
 from loadtest.findings.job import Job
 from loadtest.servers import MariaDB, Postgres, ServerError, Valkey
 from lost_update_lab.embedded.mariadb import EXPLORED_OPTIONS
+from lost_update_lab.embedded.postgres import EXPLORED_SETTINGS
 
-#: server crashes are not explored, so writes need not reach the disk. The explorer detects deadlocks itself
-#: (lost_update_lab/embedded/postgres.py), and nothing may happen in the background
+#: the explorer detects deadlocks itself, and nothing may happen in the background
 SETTINGS = {
+    **EXPLORED_SETTINGS,
     "deadlock_timeout": "1h",
-    "fsync": "off",
-    "synchronous_commit": "off",
-    "full_page_writes": "off",
-    "autovacuum": "off",
     "wal_level": "minimal",
     "max_wal_senders": "0",
     "update_process_title": "off",

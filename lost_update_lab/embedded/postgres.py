@@ -31,6 +31,14 @@ SETTINGS = {
     "log_line_prefix": "%m [%p] ",
     "logging_collector": "off",
 }
+#: for a search: a crash of the server is not explored, and autovacuum would change statistics, and so plans, in the
+#: middle of it
+EXPLORED_SETTINGS = {
+    "fsync": "off",
+    "synchronous_commit": "off",
+    "full_page_writes": "off",
+    "autovacuum": "off",
+}
 
 
 def binaries() -> Path:

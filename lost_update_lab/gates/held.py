@@ -150,7 +150,7 @@ def _found_again(done: list[Undo]) -> Iterator[tuple[tuple[int, str], ref[Any]]]
     dicts = [each.args[0] for each in done if each.func is _put_back and type(each.args[0]) is dict]
     objects: dict[int, Any] = {}
     for each in gc.get_referrers(*dicts) if dicts else ():
-        if type(each).__dictoffset__ and not isinstance(each, type):
+        with suppress(AttributeError):  # not each has attributes
             objects[id(object.__getattribute__(each, "__dict__"))] = each
     for undo in done:
         owner = undo.args[0] if undo.func is object.__setattr__ else objects.get(id(undo.args[0]))

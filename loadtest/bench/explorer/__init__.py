@@ -24,6 +24,7 @@ from loadtest.bench.locks.pinning import pinned
 from loadtest.bench.measured import Measured, Row, failed
 from loadtest.servers import Postgres, Valkey
 from loadtest.trials.machine import machine
+from lost_update_lab.embedded.postgres import EXPLORED_SETTINGS
 from lost_update_lab.harness import Harness
 from lost_update_lab.harness.play import play
 from lost_update_lab.model.system import UNBROKEN
@@ -31,7 +32,7 @@ from lost_update_lab.scenarios.result import INCONCLUSIVE
 from lost_update_lab.schedule.schedule_id import exactly
 from lost_update_lab.search.search import Search
 
-SETTINGS = {"deadlock_timeout": "1h", "fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
+SETTINGS = {**EXPLORED_SETTINGS, "deadlock_timeout": "1h"}
 #: the strategy that represents the ledger's own code, through Django's ORM and redis-py
 ORM = "naive-lock"
 REPLAYS = 10
