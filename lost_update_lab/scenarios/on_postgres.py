@@ -8,19 +8,14 @@ from typing import Any
 
 import psycopg
 
-from lost_update_lab.model.errors import ENDS_ITS_TRANSACTION, Broken
 from lost_update_lab.scenarios.commits import ObservedPostgres
 from lost_update_lab.scenarios.constraints import Constraint, of_postgres
 from lost_update_lab.scenarios.isolation import level_of
 from lost_update_lab.snapshot.catalogue import OWN, Table
 from lost_update_lab.snapshot.functions import Names
 from lost_update_lab.snapshot.made import MadeBefore
-from lost_update_lab.snapshot.postgres import (
-    END_TRANSACTIONS,
-    TABLE_IS_LOCKED,
-    CannotBeRestored,
-    PostgresSnapshot,
-)
+from lost_update_lab.snapshot.other_sessions import cleaned_up, keeps_a_lock
+from lost_update_lab.snapshot.postgres import CannotBeRestored, PostgresSnapshot
 from lost_update_lab.under_test.scenario import Mistake
 from lost_update_lab.under_test.servers import Servers, prepared
 
@@ -50,11 +45,7 @@ def left_as_found(servers: Servers) -> Iterator[None]:
     try:
         yield
     finally:
-        try:
-            _as_before(before, made)
-        except (Broken, psycopg.errors.LockNotAvailable):
-            before.connection.execute(END_TRANSACTIONS)
-            _as_before(before, made)
+        cleaned_up(lambda: _as_before(before, made), before.connection.execute)
         before.close()
 
 
@@ -77,7 +68,8 @@ def _snapshot(servers: Servers, schema: str) -> PostgresSnapshot:
     try:
         return PostgresSnapshot(connection, schema)
     except psycopg.errors.LockNotAvailable:
-        raise Mistake(f"{TABLE_IS_LOCKED}. The remedy: {ENDS_ITS_TRANSACTION}") from None
+        found = keeps_a_lock()
+        raise Mistake(f"{found}. The remedy: {found.remedy}") from None
 
 
 @contextmanager

@@ -12,8 +12,8 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lost_update_lab.model.errors import ENDS_ITS_TRANSACTION, Broken
-from lost_update_lab.snapshot.postgres import TABLE_IS_LOCKED, CannotBeRestored
+from lost_update_lab.snapshot.other_sessions import keeps_a_lock
+from lost_update_lab.snapshot.postgres import CannotBeRestored
 
 #: the databases that keep an opening state, and what was there before a scenario; followed by the name of the user's
 OPENING, BEFORE = "explorer_opening", "explorer_before"
@@ -139,7 +139,7 @@ class MariaDBSnapshot:
             self.run(statement)
         except Exception as error:
             if error.args[:1] == (_LOCK_WAIT_TIMEOUT,):
-                raise Broken(TABLE_IS_LOCKED, ENDS_ITS_TRANSACTION) from None
+                raise keeps_a_lock() from None
             raise
 
     def restore_all(self) -> None:

@@ -16,13 +16,14 @@ from typing import Any
 
 import psycopg
 from psycopg import sql
-from psycopg.pq import DiagnosticField, ExecStatus
+from psycopg.pq import ExecStatus
 from psycopg.pq.abc import PGresult
 
-from lost_update_lab.model.errors import ENDS_ITS_TRANSACTION, IT_COUNTS, Broken
+from lost_update_lab.model.errors import IT_COUNTS, Broken
 from lost_update_lab.snapshot import functions, written
 from lost_update_lab.snapshot.catalogue import OWN, Catalogue, Table, look
 from lost_update_lab.snapshot.functions import KeptTable, Names
+from lost_update_lab.snapshot.other_sessions import is_locked_out, keeps_a_lock
 
 VACUUM_EVERY = 300  # runs: each leaves dead rows, which slow down the next ones
 PATIENCE = 10  # s; a session of nobody's may be inside of a transaction for ever
@@ -35,13 +36,6 @@ WHERE locktype = 'relation' AND datname = current_database() AND pid <> pg_backe
 """
 #: as those of a table that is empty and was truncated: with others, the planner may choose another plan
 _TRUNCATED = "UPDATE pg_class SET relpages = 0 WHERE oid = ANY ('{{{}}}'::oid[])"
-TABLE_IS_LOCKED = "a table cannot be read or restored: a session that is no worker's has locked it"
-#: those of others: at the end, what is the explorer's has to go
-END_TRANSACTIONS = """
-SELECT pg_terminate_backend(pid, 1000) FROM pg_stat_activity WHERE datname = current_database()
-AND xact_start IS NOT NULL AND backend_type = 'client backend' AND pid <> pg_backend_pid()
-"""
-LOCK_NOT_AVAILABLE = b"55P03"
 
 
 class CannotBeRestored(RuntimeError):
@@ -185,8 +179,8 @@ class PostgresSnapshot:
         """The first column of the first row; "": there is none."""
         if result.status in (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK):
             return (result.get_value(0, 0) or b"").decode()
-        if result.error_field(DiagnosticField.SQLSTATE) == LOCK_NOT_AVAILABLE:
-            raise Broken(TABLE_IS_LOCKED, ENDS_ITS_TRANSACTION)
+        if is_locked_out(result):
+            raise keeps_a_lock()
         raise RuntimeError(f"restoring the opening state: {result.error_message.decode(errors='replace')}")
 
     def changed(self) -> list[Table]:

@@ -16,11 +16,10 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from psycopg.pq import DiagnosticField, ExecStatus
+from psycopg.pq import ExecStatus
 from psycopg.pq.abc import PGresult
 
 from lost_update_lab.model.errors import (
-    ENDS_ITS_TRANSACTION,
     LIMITS_OUTSIDE,
     LOOK_AGAIN,
     LOOKS_BY_ITSELF,
@@ -33,7 +32,7 @@ from lost_update_lab.servers.postgres.between_rows import MOST, BetweenRows
 from lost_update_lab.servers.postgres.function_stops import LOCKED_ROW, NEW_ROW, FunctionStops, Reached
 from lost_update_lab.servers.postgres.locks import Edges
 from lost_update_lab.snapshot.catalogue import NOT_THE_USERS
-from lost_update_lab.snapshot.postgres import END_TRANSACTIONS, LOCK_NOT_AVAILABLE, TABLE_IS_LOCKED
+from lost_update_lab.snapshot.other_sessions import cleaned_up, is_locked_out, keeps_a_lock
 from lost_update_lab.telling.narrative import shortened
 
 #: the first half of the names of two advisory locks; the other half is the session's process id. A stop is passed like
@@ -143,11 +142,7 @@ class Looks:
         """Ends a session of nobody's that is still inside of a transaction, if a trigger could not be dropped."""
         if self.made:
             self._functions.drop()
-            try:
-                self._run(_DROP)
-            except Broken:
-                self._run(END_TRANSACTIONS)
-                self._run(_DROP)
+            cleaned_up(lambda: self._run(_DROP), self._run)
             self.made = self._rows_made = False
 
     def begins(self, connection: Any, text: str, compound: Compound) -> None:
@@ -262,8 +257,8 @@ class Looks:
 
     def _run(self, text: str) -> PGresult:
         done: PGresult = self.admin.pgconn.exec_(text.encode())
-        if done.error_field(DiagnosticField.SQLSTATE) == LOCK_NOT_AVAILABLE:
-            raise Broken(TABLE_IS_LOCKED, ENDS_ITS_TRANSACTION)
+        if is_locked_out(done):
+            raise keeps_a_lock()
         if done.status not in (ExecStatus.COMMAND_OK, ExecStatus.TUPLES_OK):
             raise RuntimeError(f"between a look and a lock: {done.error_message.decode(errors='replace')}")
         return done

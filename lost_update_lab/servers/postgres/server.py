@@ -10,7 +10,7 @@ from typing import Any
 
 import psycopg
 from psycopg import IsolationLevel
-from psycopg.pq import DiagnosticField, ExecStatus, TransactionStatus
+from psycopg.pq import ExecStatus, TransactionStatus
 
 from lost_update_lab.adapters import psycopg as driver
 from lost_update_lab.model.commands import ENDS, Op
@@ -40,7 +40,7 @@ from lost_update_lab.servers.postgres.overlaps import Overlaps
 from lost_update_lab.servers.postgres.shadows import SET_CLOCK, SHADOWS, told
 from lost_update_lab.servers.postgres.transactions import NOT_STRICT, PostgresWay
 from lost_update_lab.servers.postgres.unseen import QUESTIONS, HiddenOnPostgres
-from lost_update_lab.snapshot.postgres import LOCK_NOT_AVAILABLE
+from lost_update_lab.snapshot.other_sessions import is_locked_out
 from lost_update_lab.snapshot.written import LOOK_AT_ALL, publish
 
 POSTGRES = "postgres"
@@ -106,7 +106,7 @@ class PostgresServer(Plain):
         """One round trip beside the gates: a prepared query, with its rows as text."""
         self._proved()
         result = self.admin.pgconn.exec_prepared(name, values)
-        if result.error_field(DiagnosticField.SQLSTATE) == LOCK_NOT_AVAILABLE:
+        if is_locked_out(result):
             raise Broken(LOCKED, BY_ROWS)
         if result.status != ExecStatus.TUPLES_OK:
             raise RuntimeError(result.error_message.decode(errors="replace"))
