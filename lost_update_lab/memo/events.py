@@ -9,6 +9,7 @@ from typing import Any
 from lost_update_lab.memo.recording import Event, Recording
 from lost_update_lab.model.commands import Op
 from lost_update_lab.model.effects import CLOSED, DISK, DRAW, LOOK, NOTIFY, START, TOLD, WALL
+from lost_update_lab.model.system import shown
 from lost_update_lab.model.workers import Standing, Task
 from lost_update_lab.schedule import pending, retries
 from lost_update_lab.schedule.world import World
@@ -71,7 +72,7 @@ class Ended:
     error: BaseException | None = None
 
     def same(self) -> Hashable:
-        return type(self.result), type(self.error), str(self.error)
+        return shown(self.result), type(self.error), str(self.error)
 
     def play(self, world: World, task: Task, recording: Recording) -> Standing:
         self._answer(task)

@@ -60,13 +60,18 @@ def ending_of(worker: WorkerProcess) -> Ending:
     )
 
 
+def shown(result: Any) -> str | int | float | type | None:
+    """All of a result that a judge may look at (SystemUnderTest.judge)."""
+    return result if isinstance(result, str | int | float | None) else type(result)
+
+
 def told_of(ending: Ending) -> Hashable:
-    """All of an ending that a judge may look at (SystemUnderTest.judge)."""
-    result, error = ending.result, ending.error
+    """All of an ending that a judge may look at."""
+    error = ending.error
     cause = error.__cause__ if error else None
     return (
         ending.worker,
-        result if isinstance(result, str | int | float | None) else type(result),
+        shown(ending.result),
         (type(error), str(error), type(cause), str(cause)),
         (ending.crashed, ending.alone, ending.struck, ending.waiting),
     )

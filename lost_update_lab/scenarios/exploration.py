@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import zip_longest
 from math import inf
 from typing import Any, cast
@@ -40,16 +41,15 @@ from lost_update_lab.servers.redis.server import RedisServer
 from lost_update_lab.snapshot.functions import Names
 from lost_update_lab.snapshot.redis import RedisSnapshot
 from lost_update_lab.snapshot.tables import Tables
+from lost_update_lab.under_test.fresh import comparable, constants
 from lost_update_lab.under_test.operations import BREACHES, Framework, Operations
-from lost_update_lab.under_test.outcome import comparable
+from lost_update_lab.under_test.results import ResultText
 from lost_update_lab.under_test.scenario import Mistake, Scenario
 from lost_update_lab.under_test.servers import Servers
 
 #: µs: longer than the leases that people write into rows
 ASIDE = 3600 * SECOND
 NOT_AGAIN = "a schedule was {}, and is not when it is run again: something outside of the gates decides"
-#: what survives a schedule: how much of it is named
-MOST_NAMES = 6
 
 
 @dataclass
@@ -78,6 +78,13 @@ class Opened:
     memory: Memory | None = None
     cached: tuple[str, ...] = ()
 
+    @cached_property
+    def known(self) -> frozenset[str]:
+        """The times and random keys of the opening state, and of the arguments."""
+        operations = (op for worker in self.scenario.workers for op in worker.operations)
+        given = (ResultText.of(op.given, None) for op in operations)
+        return constants((*self.database.texts(), *(self.keys.texts() if self.keys else ()), *given))
+
     @property
     def bounds(self) -> Bounds:
         of = self.scenario
@@ -105,6 +112,7 @@ class Opened:
             self.keys,
             (*self.frameworks, _Leaving(twins)),
             self.left_out,
+            self.known,
         )
         with ExitStack() as stack:
             if self.scenario.always:

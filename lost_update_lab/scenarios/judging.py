@@ -13,8 +13,9 @@ from lost_update_lab.model.gaps import AN_HOUR, Lease
 from lost_update_lab.model.system import STALLED, UNBROKEN, Ending, Judgement
 from lost_update_lab.scenarios.commits import holds
 from lost_update_lab.scenarios.serial import Serial, SerialOrders, prefixes
+from lost_update_lab.under_test.fresh import NOW
 from lost_update_lab.under_test.operations import REFUSED, VIOLATED, FinishedSchedule
-from lost_update_lab.under_test.outcome import NEW, NOW
+from lost_update_lab.under_test.outcome import NEW, Outcome
 from lost_update_lab.under_test.scenario import Scenario
 
 #: PostgreSQL's code for a deadlock, and MariaDB's
@@ -154,10 +155,18 @@ class Judge:
 
     def _some(self, observed: FinishedSchedule, whole: Sequence[int], free: set[int]) -> bool:
         """Is there a serial order that left the same, and told the same to the workers in `whole`?"""
-        same = (serial for serial in self._serials(observed, free) if _same(observed, serial, whole))
+        same = (serial for serial in self._serials(observed, free) if self._same(observed, serial, whole))
         if (found := next(same, None)) and found.gaps:
             self.with_gaps[self._in_words(found)] = None
         return found is not None
+
+    def _same(self, observed: FinishedSchedule, serial: Serial, whole: Sequence[int]) -> bool:
+        outcome, other = observed.outcome, serial.outcome
+        return outcome.left_the_same(other) and self._answered(outcome, other, whole)
+
+    def _answered(self, outcome: Outcome, other: Outcome, workers: Sequence[int]) -> bool:
+        kinds = [tuple(each.title for each in worker.operations) for worker in self.scenario.workers]
+        return outcome.answered_the_same(other, workers, kinds)
 
     def _serials(self, observed: FinishedSchedule, free: set[int]) -> Iterator[Serial]:
         """Of the workers in `free`, any number of operations may have happened; of the others, all."""
@@ -170,7 +179,7 @@ class Judge:
     def _not_so(self, observed: FinishedSchedule, whole: Sequence[int]) -> Iterator[str]:
         """Would it be right if leases had ended between the workers?"""
         assert self.serial
-        if found := next((each for each in self.serial.all() if _same(observed, each, whole)), None):
+        if found := next((each for each in self.serial.all() if self._same(observed, each, whole)), None):
             yield NOT_BETWEEN.format(self._in_words(found))
 
     def _nearest(self, observed: FinishedSchedule, whole: Sequence[int], free: set[int]) -> Iterator[str]:
@@ -187,7 +196,7 @@ class Judge:
             tables = {*outcome.rows, *other.outcome.rows}
             wrong = [t for t in tables if outcome.rows.get(t) != other.outcome.rows.get(t)]
             wrong += differing(other)
-            return 2 * len(wrong) + len([i for i in whole if outcome.answers[i] != other.outcome.answers[i]])
+            return 2 * len(wrong) + len([i for i in whole if not self._answered(outcome, other.outcome, [i])])
 
         best = min(serials, key=distance)
         names = list(self.scenario.names.values())
@@ -199,9 +208,10 @@ class Judge:
         for key in differing(best):
             both = "has another value" if key in outcome.keys else "there only"
             yield f"key {key}: {'here only' if key not in best.outcome.keys else both}"
+        together = all(self._answered(outcome, best.outcome, [each]) for each in whole)
         for index in whole:
             here_, there_ = outcome.answers[index], best.outcome.answers[index]
-            if here_ != there_:
+            if here_ != there_ and (together or not self._answered(outcome, best.outcome, [index])):
                 yield f"{names[index]}: here {here_[0]} {here_[1]}; there {there_[0]} {there_[1]}"
 
     def _undone(self, serial: Serial) -> str:
@@ -227,11 +237,6 @@ class Judge:
 
 def _is_whole(ending: Ending) -> bool:
     return not (ending.crashed or ending.waiting or ending.struck)
-
-
-def _same(observed: FinishedSchedule, serial: Serial, whole: Sequence[int]) -> bool:
-    outcome = observed.outcome
-    return outcome.left_the_same(serial.outcome) and outcome.answered_the_same(serial.outcome, whole)
 
 
 def ends(lease: Lease) -> str:

@@ -24,7 +24,7 @@ from lost_update_lab.servers.compound import names_one, statement_of
 from lost_update_lab.servers.mariadb.server import MariaDBServer
 from lost_update_lab.servers.postgres.server import PostgresServer
 from lost_update_lab.servers.redis.server import RedisServer
-from lost_update_lab.under_test.outcome import comparable
+from lost_update_lab.under_test.fresh import comparable
 from lost_update_lab.under_test.scenario import Mistake
 
 ONLY_ONCE = (

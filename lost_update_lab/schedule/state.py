@@ -17,6 +17,7 @@ from lost_update_lab.model.bounds import Fault
 from lost_update_lab.model.digest import digest
 from lost_update_lab.model.gaps import Gap
 from lost_update_lab.model.server import Server
+from lost_update_lab.model.system import ending_of, told_of
 from lost_update_lab.model.workers import State, Task, WorkerProcess
 from lost_update_lab.schedule import virtual_clock
 from lost_update_lab.schedule.world import World
@@ -113,10 +114,8 @@ def _outcome(world: World, worker: WorkerProcess) -> tuple[Any, ...]:
     """What is left of a worker that has ended, however it ended: what is judged, and what stands in others' way."""
     if not worker.finished or worker.crashed:
         return worker.crashed, worker.struck
-    result, error = worker.result, worker.error
     left = [name for name, of in worker.sessions.items() if world.servers[name].holds(list(of))]
-    told = result if isinstance(result, str | int | None) else type(result).__name__
-    return worker.main.state.value, told, type(error).__name__, str(error), worker.alone, worker.struck, left
+    return worker.main.state.value, told_of(ending_of(worker)), left
 
 
 def _put_off(world: World, task: Task) -> bool:

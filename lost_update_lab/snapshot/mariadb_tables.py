@@ -59,6 +59,9 @@ class MariaDBTables:
     def opening(self, table: Table) -> list[dict[str, Any]]:
         return self._opening[table]
 
+    def texts(self) -> Iterator[str]:
+        return (str(value) for rows in self._opening.values() for row in rows for value in row.values())
+
     def versions(self, table: Table) -> list[str]:
         return []
 

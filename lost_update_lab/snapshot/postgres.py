@@ -222,6 +222,13 @@ class PostgresSnapshot:
         query = sql.SQL("SELECT row_to_json(lab_row.*)::text FROM {} lab_row").format(kept)
         return [json.loads(text) for (text,) in self.connection.execute(query).fetchall()]
 
+    def texts(self) -> list[str]:
+        """All of them, of every table."""
+        parts = [sql.SQL("SELECT row_to_json(t.*)::text FROM {} t").format(each.kept) for each in self._kept]
+        return (
+            [text for (text,) in self.connection.execute(sql.SQL(" UNION ALL ").join(parts))] if parts else []
+        )
+
     def close(self) -> None:
         """Remove everything that the explorer has made in the database."""
         self.connection.execute("DROP EVENT TRIGGER IF EXISTS explorer_login")

@@ -25,10 +25,12 @@ class RedisSnapshot:
         commands: list[tuple[Any, ...]] = [("FLUSHDB",)]
         #: key → the milliseconds that it has left; -1: no end
         self.left: dict[bytes, int] = {}
+        self._values: list[bytes] = []
         for key in sorted(self._ask("KEYS", "*")):
             value, left = self._ask("DUMP", key), self._ask("PTTL", key)
             if value is not None:
                 self.left[key] = left
+                self._values.append(value)
                 commands.append(("RESTORE", key, _lease(left, virtual), value))
         self._packed: Any = self._connection.pack_commands(commands)
         self._count = len(commands)
@@ -45,6 +47,10 @@ class RedisSnapshot:
             for key in sorted(self._ask("KEYS", "*"))
             if self._ask("PTTL", key) == -1
         }
+
+    def texts(self) -> list[str]:
+        """The keys that existed after the setup, and their values as DUMP returns them."""
+        return [each.decode("latin-1") for each in (*self.left, *self._values)]
 
     def _ask(self, *command: Any) -> Any:
         self._connection.send_command(*command, check_health=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 from lost_update_lab.snapshot.catalogue import Table
@@ -25,6 +25,9 @@ class Tables(Protocol):
 
     def opening(self, table: Table) -> list[dict[str, Any]]:
         """The rows that existed after the setup."""
+
+    def texts(self) -> Iterable[str]:
+        """All rows that existed after the setup, as texts."""
 
     def versions(self, table: Table) -> list[str]:
         """For each row of `rows`, in the same order, which write it is from. Empty: that is not known."""

@@ -24,7 +24,8 @@ from lost_update_lab.servers.redis.server import RedisServer
 from lost_update_lab.snapshot.redis import RedisSnapshot
 from lost_update_lab.snapshot.tables import Tables
 from lost_update_lab.under_test import mariadb
-from lost_update_lab.under_test.outcome import Outcome, ResultText, canonical
+from lost_update_lab.under_test.outcome import LeftBehind, Outcome, canonical
+from lost_update_lab.under_test.results import ResultText
 from lost_update_lab.under_test.scenario import Operation, Scenario
 from lost_update_lab.under_test.servers import Servers
 
@@ -93,9 +94,11 @@ class Operations:
         keys: RedisSnapshot | None,
         frameworks: Sequence[Framework] = (),
         left_out: Collection[tuple[str, str]] = (),
+        known: Collection[str] = (),
     ) -> None:
         self.name, self.scenario, self.addresses = scenario.name, scenario, servers
         self.database, self.keys, self.frameworks, self.left_out = database, keys, frameworks, left_out
+        self.known = known  # the constants (fresh.py)
         self.judge_by: Callable[[FinishedSchedule], Judgement] = lambda observed: Judgement(UNBROKEN)
         #: the engine's access to the servers, once there is any
         self.servers: Mapping[str, Server] = {}
@@ -104,9 +107,7 @@ class Operations:
         #: how many operations each worker has finished in this schedule
         self.done = [0] * len(scenario.workers)
         self._own = threading.local()
-        self._outcomes: dict[
-            Any, tuple[Mapping[str, tuple[str, ...]], frozenset[int], Mapping[str, str]]
-        ] = {}
+        self._outcomes: dict[Any, tuple[LeftBehind, Mapping[str, str]]] = {}
         self._judged: dict[Any, Judgement] = {}
 
     def reset(self, changed: Collection[str]) -> None:
@@ -129,7 +130,7 @@ class Operations:
             self.done[index] += 1
         if self.scenario.redelivered and not self.scenario.twice and (place := here()):
             place.run.acknowledges(place.task)
-        return ResultText.of(results[0] if len(results) == 1 else results)
+        return ResultText.of(results[0] if len(results) == 1 else results, self.known)
 
     def _call(self, operation: Operation) -> Any:
         handed = {name: getattr(self, f"_{name}")() for name in operation.wants}
@@ -181,9 +182,8 @@ class Operations:
         if held not in self._outcomes:
             if not self.holds(contents):
                 raise Unanswered
-            self._outcomes[held] = self._left_behind(contents)
-        rows, numbers, keys = self._outcomes[held]
-        outcome = Outcome(tuple(map(_answer, endings)), rows, keys, numbers)
+            self._outcomes[held] = self._left_behind()
+        outcome = Outcome(tuple(map(_answer, endings)), *self._outcomes[held], self.known)
         return FinishedSchedule(endings, stuck, outcome, broken_in(contents), read(contents.get(GAPS, b"")))
 
     def holds(self, contents: Mapping[str, bytes]) -> bool:
@@ -196,12 +196,12 @@ class Operations:
         same = all(server.contents() == contents[name] for name, server in self.servers.items())
         return same and contents.get(LEASES, leases) == leases
 
-    def _left_behind(self, contents: Mapping[str, bytes]) -> tuple[Any, frozenset[int], Mapping[str, str]]:
+    def _left_behind(self) -> tuple[LeftBehind, Mapping[str, str]]:
         changed = self.database.changed()
         rows = self.database.rows(changed)
         opening = {table: self.database.opening(table) for table in changed}
-        found, numbers = canonical(rows, opening, self.left_out)
-        return found, numbers, self.keys.keys() if self.keys else {}
+        found = canonical(rows, opening, self.left_out, self.known)
+        return found, self.keys.keys() if self.keys else {}
 
     def show(self) -> dict[str, Any]:
         changed = self.database.changed()

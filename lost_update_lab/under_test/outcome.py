@@ -1,156 +1,205 @@
 """The outcome of a schedule, in a form in which two can be compared: results, final rows, lasting keys.
 
-What differs between any two runs does not count: times of day, the numbers that sequences gave out, random keys. A new
-row is identified by its values and by the rows that it refers to, not by its number.
+What differs between any two runs does not count: fresh times of day and random keys (fresh.py), and the numbers that
+sequences gave out. A new row is identified by its values and by the rows that it refers to, not by its number. A fresh
+key is identified by where it stands: one that stands in two rows is not two keys.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import json
-import re
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime
 from typing import Any
-from uuid import UUID
 
 from lost_update_lab.model.digest import digest
 from lost_update_lab.snapshot.catalogue import Table
+from lost_update_lab.under_test.fresh import RANDOM, UUID, fresh_keys, key_of, timeless
 
-NOW, RANDOM, NEW = "‹now›", "‹random›", "‹new›"
-_UUID = re.compile(r"[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}", re.IGNORECASE)
-_TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S*")
-#: how far references are followed to tell new rows apart
+NEW = "‹new›"
+#: how far references are followed to tell new rows, and fresh keys, apart
 ROUNDS = 3
 
 Row = Mapping[str, Any]
 Rows = Mapping[Table, Sequence[Row]]
+Path = tuple[Hashable, ...]
 
 
-class ResultText(str):
-    """A worker's result as text; `value`: the result itself. Two results with the same text are the same."""
+@dataclass(frozen=True, slots=True)
+class LeftBehind:
+    """`rows`: for each table that has changed since the beginning, its rows as sorted texts. `numbers`: those that
+    sequences gave to new rows, each with where it stands; `fresh`: the fresh keys in rows, likewise."""
 
-    value: Any = None
-    plain: Any = None
-
-    @classmethod
-    def of(cls, value: Any) -> ResultText:
-        found = plain(value)
-        made = cls(json.dumps(found, default=str, ensure_ascii=False))
-        made.value, made.plain = value, found
-        return made
-
-
-def plain(value: Any) -> Any:
-    """A result as JSON knows it. An object with no text of its own is represented by its class."""
-    if value is None or isinstance(value, bool | int | float | str):
-        return comparable(value)
-    if isinstance(value, datetime | date | UUID):
-        return comparable(str(value))
-    if isinstance(value, Mapping):
-        return {str(key): plain(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(each) for each in value]
-    if isinstance(value, set | frozenset):
-        return sorted((plain(each) for each in value), key=repr)
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
-    if hasattr(value, "status_code") and hasattr(value, "content"):  # a response of a web framework
-        return {"status": value.status_code, "body": _body(value.content)}
-    if type(value).__module__ in ("decimal", "fractions", "enum"):
-        return str(value)
-    return f"a {type(value).__qualname__}"
-
-
-def _body(content: Any) -> Any:
-    text = content.decode(errors="replace") if isinstance(content, bytes) else str(content)
-    try:
-        return plain(json.loads(text))
-    except ValueError:
-        return text
-
-
-def comparable(value: Any) -> Any:
-    """A text without its times of day and its random keys."""
-    if isinstance(value, str):
-        return _TIME.sub(NOW, _UUID.sub(RANDOM, value))
-    return value
+    rows: Mapping[str, tuple[str, ...]]
+    numbers: Mapping[int, str] = field(default_factory=dict)
+    fresh: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """`answers`: for each worker, (returned or raised, what). `rows`: for each table that has changed since the
-    beginning, its rows as sorted texts. `numbers`: those that sequences gave to new rows."""
+    """`answers`: for each worker, (returned or raised, what). `left`: in the database; `keys`: in Redis. `known`: the
+    constants (fresh.py)."""
 
     answers: tuple[tuple[str, Any], ...]
-    rows: Mapping[str, tuple[str, ...]]
+    left: LeftBehind
     keys: Mapping[str, str]
-    numbers: frozenset[int] = field(default=frozenset(), compare=False)
+    known: Collection[str] = ()
+
+    @property
+    def rows(self) -> Mapping[str, tuple[str, ...]]:
+        return self.left.rows
 
     def left_the_same(self, other: Outcome) -> bool:
         return (self.rows, self.keys) == (other.rows, other.keys)
 
-    def answered_the_same(self, other: Outcome, workers: Collection[int]) -> bool:
-        """… where any number that a sequence gave to a new row counts as equal to another."""
-        pairs = [(self.answers[index], other.answers[index]) for index in workers]
-        return all(
-            one == another or _unnumbered(one, self.numbers) == _unnumbered(another, other.numbers)
-            for one, another in pairs
-        )
+    def answered_the_same(self, other: Outcome, workers: Collection[int], kinds: Sequence[Hashable]) -> bool:
+        """`kinds`: for each worker, what it did. Those that did the same answer with the same things in the same
+        places. At each place the values are the same, or all of them are numbers or keys that mean nothing, each of
+        which stands for another one there."""
+        places: defaultdict[Path, list[tuple[Any, Any]]] = defaultdict(list)
+        for index in workers:
+            for path, *pair in _leaves(self.answers[index], other.answers[index], (kinds[index],)):
+                places[path].append((pair[0], pair[1]))
+        renamed = _Renaming(self, other)
+        unlike = [
+            pairs
+            for pairs in places.values()
+            if any(isinstance(one, _Key) or one != two for one, two in pairs)
+        ]
+        return all(renamed.stands_for(one, two) for pairs in unlike for one, two in pairs)
 
 
-def _unnumbered(value: Any, numbers: frozenset[int]) -> Any:
-    if isinstance(value, bool):
-        return value
-    if isinstance(value, int):
-        return NEW if value in numbers else value
-    if isinstance(value, dict):
-        return {key: _unnumbered(each, numbers) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_unnumbered(each, numbers) for each in value]
-    return value
+class _Key(str):
+    """A random key."""
+
+
+def _leaves(one: Any, other: Any, path: Path) -> Iterator[tuple[Path, Any, Any]]:
+    """The values of two answers, in pairs, with their places."""
+    if isinstance(one, dict) and isinstance(other, dict) and one.keys() == other.keys():
+        for key in one:
+            yield from _leaves(one[key], other[key], (*path, key))
+    elif isinstance(one, list | tuple) and isinstance(other, list | tuple) and len(one) == len(other):
+        for place, pair in enumerate(zip(one, other, strict=True)):
+            yield from _leaves(*pair, (*path, place))
+    elif isinstance(one, str) and isinstance(other, str):
+        keys = UUID.findall(one), UUID.findall(other)
+        if len(keys[0]) != len(keys[1]) or UUID.sub(RANDOM, one) != UUID.sub(RANDOM, other):
+            yield path, one, other
+            return
+        for place, (key, another) in enumerate(zip(*keys, strict=True)):
+            yield (*path, place), _Key(key), _Key(another)
+    else:
+        yield path, one, other
+
+
+class _Renaming:
+    """Which number, or fresh key, of one outcome stands for which one of the other."""
+
+    def __init__(self, one: Outcome, other: Outcome) -> None:
+        self.one, self.other = one, other
+        self._there: dict[Any, Any] = {}
+        self._here: dict[Any, Any] = {}
+
+    def stands_for(self, one: Any, other: Any) -> bool:
+        here, there, known = self.one.left, self.other.left, self.one.known
+        if isinstance(one, _Key) and isinstance(other, _Key):
+            one, other = key_of(one), key_of(other)
+            if one in known or other in known:
+                return bool(one == other)
+            where = here.fresh.get(one), there.fresh.get(other)
+        elif type(one) is type(other) is int and one in here.numbers and other in there.numbers:
+            where = here.numbers[one], there.numbers[other]
+        else:
+            return bool(one == other)
+        same: bool = self._there.setdefault(one, other) == other and self._here.setdefault(other, one) == one
+        return same and where[0] == where[1]
 
 
 def canonical(
-    rows: Rows, opening: Rows, left_out: Collection[tuple[str, str]]
-) -> tuple[dict[str, tuple[str, ...]], frozenset[int]]:
-    """`rows`: those of the tables that have changed; `opening`: the same tables as they were. Returns the rows of each
-    table as texts, and the numbers that new rows got."""
-    old = {t: {name: {row[name] for row in opening[t]} for name in t.meaningless} for t in rows}
-    colours: dict[tuple[int, Hashable], str] = {}
-    for _ in range(ROUNDS):
-        colours = {
-            (table.oid, row[table.surrogate]): digest(
-                _text(table, row, colours, old, left_out).encode()
-            ).hex()
-            for table in rows
-            for row in rows[table]
-            if table.surrogate and row[table.surrogate] not in old[table][table.surrogate]
+    rows: Rows, opening: Rows, left_out: Collection[tuple[str, str]], known: Collection[str] = ()
+) -> LeftBehind:
+    """`rows`: those of the tables that have changed; `opening`: the same tables as they were. `known`: as in
+    Outcome."""
+    return _Canonical(rows, opening, left_out, known).left()
+
+
+class _Canonical:
+    """`_colours`: what is known of each new row, by its table and key; `_fresh`: … of each fresh key."""
+
+    def __init__(
+        self, rows: Rows, opening: Rows, left_out: Collection[tuple[str, str]], known: Collection[str]
+    ) -> None:
+        self.rows, self.left_out, self.known = rows, left_out, known
+        self.old = {t: {name: {row[name] for row in opening[t]} for name in t.meaningless} for t in rows}
+        self._colours: dict[tuple[int, Hashable], str] = {}
+        self._fresh: dict[str, str] = {}
+
+    def left(self) -> LeftBehind:
+        for _ in range(ROUNDS):
+            texts = self._texts()
+            self._colours = {
+                (table.oid, row[table.surrogate]): _colour(text)
+                for table, row, text in texts
+                if table.surrogate and self._is_new(table, table.surrogate, row)
+            }
+            self._fresh = _where(
+                (key_of(key), table.title, name, text)
+                for table, row, text in texts
+                for name, value in row.items()
+                if (table.title, name) not in self.left_out
+                for key in fresh_keys(json.dumps(value, ensure_ascii=False), self.known)
+            )
+        texts = self._texts()
+        found = {
+            table.title: tuple(sorted(text for t, _, text in texts if t is table)) for table in self.rows
         }
-    found = {
-        table.title: tuple(sorted(_text(table, row, colours, old, left_out) for row in rows[table]))
-        for table in rows
-    }
-    new = (row[n] for t in rows for row in rows[t] for n, before in old[t].items() if row[n] not in before)
-    return found, frozenset(number for number in new if isinstance(number, int))
+        numbers = _where(
+            (row[name], table.title, name, text)
+            for table, row, text in texts
+            for name in table.meaningless
+            if isinstance(row[name], int) and self._is_new(table, name, row)
+        )
+        return LeftBehind(found, numbers, self._fresh)
+
+    def _is_new(self, table: Table, name: str, row: Row) -> bool:
+        return row[name] not in self.old[table].get(name, (row[name],))
+
+    def _texts(self) -> list[tuple[Table, Row, str]]:
+        return [(table, row, self._text(table, row)) for table, rows in self.rows.items() for row in rows]
+
+    def _text(self, table: Table, row: Row) -> str:
+        refers, told = dict(table.refers), {}
+        for name, value in row.items():
+            if (table.title, name) in self.left_out:
+                continue
+            if self._is_new(table, name, row):
+                told[name] = NEW
+            elif name in refers and (refers[name], value) in self._colours:
+                told[name] = f"{NEW} {self._colours[refers[name], value]}"
+            else:
+                told[name] = self._told(value)
+        return json.dumps(told, sort_keys=True, ensure_ascii=False)
+
+    def _told(self, value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: self._told(each) for name, each in value.items()}
+        if isinstance(value, list):
+            return [self._told(each) for each in value]
+        if not isinstance(value, str):
+            return value
+        for key in {*fresh_keys(value, self.known)}:
+            value = value.replace(key, f"{RANDOM} {self._fresh.get(key_of(key), '')}".rstrip())
+        return timeless(value, self.known)
 
 
-def _text(
-    table: Table,
-    row: Row,
-    colours: Mapping[tuple[int, Hashable], str],
-    old: Mapping[Table, Mapping[str, set[Any]]],
-    left_out: Collection[tuple[str, str]],
-) -> str:
-    refers, told = dict(table.refers), {}
-    for name, value in row.items():
-        if (table.title, name) in left_out:
-            continue
-        if value not in old[table].get(name, (value,)):
-            told[name] = NEW
-        elif name in refers and (refers[name], value) in colours:
-            told[name] = f"{NEW} {colours[refers[name], value]}"
-        else:
-            told[name] = comparable(value)
-    return json.dumps(told, sort_keys=True, ensure_ascii=False)
+def _colour(text: str) -> str:
+    return digest(text.encode()).hex()
+
+
+def _where(found: Iterator[tuple[Any, str, str, str]]) -> dict[Any, str]:
+    """What stands where: each thing with its tables, columns and rows, as one text."""
+    places: defaultdict[Any, list[tuple[str, str, str]]] = defaultdict(list)
+    for thing, *place in found:
+        places[thing].append((place[0], place[1], place[2]))
+    return {thing: _colour(repr(sorted(of))) for thing, of in places.items()}

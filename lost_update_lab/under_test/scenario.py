@@ -7,7 +7,7 @@ import string
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from types import FunctionType
 from typing import Any
 
@@ -31,6 +31,12 @@ class Operation:
     keywords: Mapping[str, Any] = field(default_factory=dict)
     #: the variables around a function, when it was given: name, cell, value
     free: tuple[tuple[str, Any, Any], ...] = ()
+
+    @property
+    def given(self) -> list[Any]:
+        """All that it is called with, a partial function's arguments and a closure's variables too."""
+        within = [self.call.args, self.call.keywords] if isinstance(self.call, partial) else []
+        return [self.args, self.keywords, *within, *(value for _, _, value in self.free)]
 
     @property
     def title(self) -> str:
