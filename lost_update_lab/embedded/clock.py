@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from datetime import UTC, datetime
 from pathlib import Path
 
 import redis
@@ -12,6 +11,8 @@ import redis
 from lost_update_lab.embedded.base import Unavailable
 
 PROBE = "lab:clock-probe"
+#: ms by which a clock that follows may be late, and the question underway
+LAG = 20
 PLACES = ("/usr/lib/*/faketime/libfaketime.so.1", "/usr/lib/faketime/libfaketime.so.1")
 
 
@@ -37,7 +38,6 @@ class ProcessClock:
             raise Unavailable(reason)
         self.file = file
         self._offset = 0.0
-        self._frozen: float | None = None
         self.set(0)
 
     def environment(self) -> dict[str, str]:
@@ -46,22 +46,16 @@ class ProcessClock:
             "FAKETIME_TIMESTAMP_FILE": str(self.file),
             "FAKETIME_NO_CACHE": "1",
             "FAKETIME_DONT_FAKE_MONOTONIC": "1",
-            "TZ": "UTC",  # libfaketime reads a fixed time as local time
         }
 
     def now(self) -> float:
         """Return the time that the process sees, in seconds since 1970."""
-        return time.time() + self._offset if self._frozen is None else self._frozen
+        return time.time() + self._offset
 
     def set(self, offset: float) -> None:
         """Let the clock run `offset` seconds ahead of the real time."""
-        self._offset, self._frozen = offset, None
+        self._offset = offset
         self._write(f"{offset:+.6f}")
-
-    def freeze(self, at: float) -> None:
-        """Stop the clock at `at`: seconds since 1970, rounded to the millisecond."""
-        self._frozen = round(at, 3)
-        self._write(datetime.fromtimestamp(self._frozen, UTC).strftime("%Y-%m-%d %H:%M:%S.%f"))
 
     @staticmethod
     def clean_up_after(pid: int) -> None:
@@ -75,23 +69,14 @@ class ProcessClock:
         new.replace(self.file)  # atomic, so the process never reads half a time
 
     def wait_until_followed(self, client: redis.Redis) -> None:
-        """Wait until the cached clock, by which Valkey expires keys, shows the new time too. It lags up to 1 ms: a
-        clock that stands still has to show the same twice."""
-        deadline, before = time.monotonic() + 5, None
+        """Wait until the cached clock, by which Valkey expires keys, shows the new time too."""
+        ahead = 3_600_000  # ms, longer than any lease
+        deadline = time.monotonic() + 5
         while time.monotonic() < deadline:
-            ahead = self._ahead(client)
-            is_there = abs(ahead) <= (1 if self._frozen is not None else 21)
-            if is_there and (self._frozen is None or ahead == before):
+            expiry = round(self.now() * 1000) + ahead
+            client.set(PROBE, 1, pxat=expiry)
+            left = client.pttl(PROBE)
+            client.delete(PROBE)
+            if abs(left - (expiry - self.now() * 1000)) <= LAG:
                 return
-            before = ahead
-            time.sleep(0.002)
         raise TimeoutError("the server's clock did not follow within 5 s")
-
-    def _ahead(self, client: redis.Redis) -> float:
-        """How many ms the process's clock is ahead of the time that it should see."""
-        beyond = 3_600_000  # ms, longer than any lease
-        expiry = round(self.now() * 1000) + beyond
-        client.set(PROBE, 1, pxat=expiry)
-        left = client.pttl(PROBE)
-        client.delete(PROBE)
-        return (expiry - left) - self.now() * 1000

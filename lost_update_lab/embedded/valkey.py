@@ -126,12 +126,6 @@ class Valkey(EmbeddedServer):
         self._movable_clock().set(offset)
         self._await_clock()
 
-    def freeze_clock(self, at: float | None = None) -> None:
-        """Stop the clock at `at`, in seconds since 1970; None: where it stands. Returns as `set_clock` does."""
-        clock = self._movable_clock()
-        clock.freeze(clock.now() if at is None else at)
-        self._await_clock()
-
     def _movable_clock(self) -> ProcessClock:
         if self.clock is None:
             raise ValueError("this server runs on the real clock: use Valkey(clock=True)")

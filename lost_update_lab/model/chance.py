@@ -39,7 +39,7 @@ class Moderate(random.Random):
 
     def choices(self, population: Any, *args: Any, **keywords: Any) -> list[Any]:
         found = super().choices(population, *args, **keywords)
-        self.bits = len(found) * log2(len(population))
+        self.bits = len(found) * log2(len(population) or 1)
         return found
 
 

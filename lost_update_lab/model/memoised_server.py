@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Self
 
 from lost_update_lab.model.commands import Op
@@ -20,7 +20,7 @@ class MemoisedServer(Plain):
     lags = learns = False
     name = ""
 
-    def __init__(self, contents: bytes, leases: Mapping[str, int], everything: bytes = b"") -> None:
+    def __init__(self, contents: bytes, everything: bytes = b"") -> None:
         self.changed, self.version = False, 0
         self.sessions: dict[Who, Any] = {}
         self.seen, self.everything = contents, everything

@@ -23,9 +23,6 @@ from lost_update_lab.scenarios.serial import SerialOrders
 from lost_update_lab.search.search import Search
 from lost_update_lab.under_test.operations import BREACHES, VIOLATED
 
-#: seconds for finding the first schedule that breaks
-BUDGET = 20.0
-
 
 class Unlocked:
     """Removes the workers' locks, and remembers which."""
@@ -99,10 +96,12 @@ class Unlocked:
 
 
 class UntilBroken(Search):
-    """Ends with the first schedule that breaks something."""
+    """Ends with the first schedule that comes to one of the `wanted` words."""
+
+    wanted: Collection[str] = BREACHES
 
     def _backtrack(self) -> bool:
-        return not self.result.words.keys() & set(BREACHES) and super()._backtrack()
+        return not self.result.words.keys() & set(self.wanted) and super()._backtrack()
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +148,9 @@ def _breaks(opened: Opened, words: Collection[str]) -> tuple[str, bool]:
         if not opened.scenario.invariants:
             opened.judge.serial = serial
             serial.close()
-        searched = UntilBroken(harness).explore()
+        search = UntilBroken(harness)
+        search.wanted = words
+        searched = search.explore()
     return " and ".join(sorted(unlocked.taken)), bool(
         searched.words.keys() & set(words)
     ) or not searched.exhausted

@@ -169,6 +169,9 @@ def _run(ready: Opened, replay: str, progress: Callable[[SearchProgress], None] 
         result = replace(result, verdict=INCONCLUSIVE, cause=several[0], remedy=several[1])
     if not replay and not result.schedule and (locked := _locked(ready)):
         result = replace(result, verdict=INCONCLUSIVE, cause=locked, remedy=remedy_of(ON_ONE_HOST))
+    if result.verdict == INCONCLUSIVE:  # what makes it so holds for each hazard
+        hazards = {each: INCONCLUSIVE if word == KEPT else word for each, word in result.hazards.items()}
+        result = replace(result, hazards=hazards)
     if scenario.mutate and result.kept and not replay:
         result = replace(result, mutations=tuple(mutations(ready)))
     return result

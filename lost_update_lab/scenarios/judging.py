@@ -266,8 +266,11 @@ def _row(text: str) -> str:
 def is_deadlock(error: BaseException | None) -> bool:
     """psycopg has PostgreSQL's code as an attribute. PyMySQL has MariaDB's as the first argument; its SQLSTATE is that
     of a serialization failure."""
-    while error is not None:
-        if DEADLOCK & {getattr(error, "sqlstate", None), *error.args[:1]}:
+    seen: list[BaseException] = []  # errors may name each other as their causes
+    while error is not None and error not in seen:
+        seen.append(error)
+        told = (getattr(error, "sqlstate", None), *error.args[:1])  # of any type
+        if any(each == code for each in told for code in DEADLOCK):
             return True
         error = error.__cause__
     return False

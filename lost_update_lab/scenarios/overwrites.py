@@ -10,6 +10,8 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from lost_update_lab.servers.compound import RELATIVE
+
 #: the most sentences for one schedule
 MOST = 2
 T = TypeVar("T")
@@ -121,7 +123,7 @@ def _told(steps: Sequence[Did], row: str, read: int, earlier: int, statement: in
 
 def _relative(command: str) -> bool:
     """Is it like `SET balance = balance - 40`, which uses the present value?"""
-    return bool(re.search(r"\bSET\b.*?\b(\w+)\s*=\s*\(?(?:\w+\.)?\1\b", command, re.IGNORECASE | re.DOTALL))
+    return bool(RELATIVE.search(command))
 
 
 def _same_table(steps: Sequence[Did]) -> Iterator[tuple[tuple[str, str], str]]:

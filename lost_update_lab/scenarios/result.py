@@ -54,7 +54,7 @@ class Result:
     bounds: str
     exhausted: bool
     schedule: Schedule | None = None
-    #: fault, or "": the verdict on the schedules with this fault alone
+    #: fault, or "contention" (none): the verdict on the schedules with this fault alone
     hazards: dict[str, str] = field(default_factory=dict)
     schedules: int = 0
     seconds: float = 0.0

@@ -78,7 +78,7 @@ def footprint(world: World, moment: Moment, transition: Transition) -> Footprint
     else:
         return None
     parts = moment.servers.get(server, b""), moment.workers.get(worker, b"")
-    others = [_seen_of(world, other) for other in world.workers if other.name != worker]
+    others = [_seen_of(other) for other in world.workers if other.name != worker]
     around = repr((str(transition), moment.clock, others, _disk(world, moment, worker))).encode()
     return Footprint(digest(*depends_on(*parts), around), server, worker)
 
@@ -93,7 +93,7 @@ def _sleeps_through_polls(task: Task) -> bool:
     return task.vain_since is not None and task.state is State.WAIT
 
 
-def _seen_of(world: World, other: WorkerProcess) -> tuple[bool, bool, bool]:
+def _seen_of(other: WorkerProcess) -> tuple[bool, bool, bool]:
     """The part of another worker that a step can depend on, or touch: is it due, is it outside, may it have missed the
     step?"""
     due = any(t.state is State.READY and t.due is not None and not other.paused for t in other.tasks)

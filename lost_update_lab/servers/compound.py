@@ -145,6 +145,12 @@ def locks_by_reading(text: str) -> bool:
     return locks and not _CHANGING.search(_LOCKS.sub("", statement))
 
 
+#: an UPDATE like `SET balance = balance - 40`, which uses the present value
+RELATIVE = re.compile(
+    r'\bSET\b.*?["`]?(\w+)["`]?\s*=\s*\(?\s*(?:["`]?\w+["`]?\.)?["`]?\1\b', re.IGNORECASE | re.DOTALL
+)
+
+
 def statement_of(text: str) -> str:
     """Without its values, from its first word on."""
     return without_comments(text.partition(" ← ")[0])

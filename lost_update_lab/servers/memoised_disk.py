@@ -20,7 +20,7 @@ class MemoisedDisk(MemoisedServer):
     name, loses_replies = FILES, False
 
     def __init__(self, held: HeldOnDisk, processes: bool) -> None:
-        super().__init__(held.contents(), {})
+        super().__init__(held.contents())
         self.held, self.processes = held, processes
 
     def becomes(self, held: HeldOnDisk) -> None:

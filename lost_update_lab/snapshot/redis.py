@@ -10,6 +10,9 @@ from redis.retry import Retry
 
 from lost_update_lab.model.coded_lease import coded
 
+#: what PTTL returns for a key without a lease, and for none
+NO_LEASE, GONE = -1, -2
+
 
 class RedisSnapshot:
     """The database of `url` as it is now. A schedule's changes are undone in one round trip.
@@ -28,7 +31,7 @@ class RedisSnapshot:
         self._values: list[bytes] = []
         for key in sorted(self._ask("KEYS", "*")):
             value, left = self._ask("DUMP", key), self._ask("PTTL", key)
-            if value is not None:
+            if value is not None and left != GONE:
                 self.left[key] = left
                 self._values.append(value)
                 commands.append(("RESTORE", key, _lease(left, virtual), value))
@@ -45,7 +48,7 @@ class RedisSnapshot:
         return {
             key.decode(errors="backslashreplace"): repr(self._ask("DUMP", key))
             for key in sorted(self._ask("KEYS", "*"))
-            if self._ask("PTTL", key) == -1
+            if self._ask("PTTL", key) == NO_LEASE
         }
 
     def texts(self) -> list[str]:
@@ -64,6 +67,6 @@ class RedisSnapshot:
 def _lease(left: int, virtual: bool) -> int:
     """What RESTORE is told of a lease that has `left` ms left; 0: no lease. A virtual one is of whole seconds, so that
     each schedule begins with the same, however long the setup took."""
-    if left <= 0:
+    if left == NO_LEASE:
         return 0
-    return coded(-(-left // 1000) * 1000) if virtual else left
+    return coded(-(-max(left, 1) // 1000) * 1000) if virtual else max(left, 1)

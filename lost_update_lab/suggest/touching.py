@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from lost_update_lab.servers.compound import RELATIVE
 from lost_update_lab.suggest.keys import AT_ONCE, READS, WRITES
 from lost_update_lab.suggest.recording import RecordedCommand
 
@@ -23,9 +24,6 @@ _LOCKS = re.compile(
     r"\bFOR\s+(?:NO\s+KEY\s+)?(?:UPDATE|SHARE|KEY\s+SHARE)\b|\bpg_(?:try_)?advisory|\bGET_LOCK\b"
     r"|\bLOCK\s+IN\s+SHARE\s+MODE\b",
     re.IGNORECASE,
-)
-_RELATIVE = re.compile(
-    r'\bSET\b.*?["`]?(\w+)["`]?\s*=\s*\(?\s*(?:["`]?\w+["`]?\.)?["`]?\1\b', re.IGNORECASE | re.DOTALL
 )
 _INSERT = re.compile(r"\bINSERT\b", re.IGNORECASE)
 #: words that are no tables
@@ -72,7 +70,7 @@ def _of_sql(command: RecordedCommand) -> Iterator[Use]:
     row = _row(command, text, values) if len(there) == 1 else {}
     for name in there:
         if name in written:
-            at_once = _RELATIVE.search(text) or _INSERT.match(text.lstrip()) or _LOCKS.search(text)
+            at_once = RELATIVE.search(text) or _INSERT.match(text.lstrip()) or _LOCKS.search(text)
             yield Use(name, AT_ONCE if at_once else WRITES, row, command.line)
         else:
             yield Use(name, TAKES_LOCK if _LOCKS.search(text) else READS, row, command.line)

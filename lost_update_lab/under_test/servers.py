@@ -19,7 +19,7 @@ DATABASE, REDIS, EMBEDDED_MARIADB = "DATABASE_URL", "REDIS_URL", "mariadb"
 #: the user has said that the servers may be emptied
 DISPOSABLE = "LOST_UPDATE_LAB_DISPOSABLE"
 INSTALL = "pip install 'lost-update-lab[servers]', or set DATABASE_URL and REDIS_URL to servers of your own"
-NEWEST_WITHOUT = 160_000
+OLDEST = 170_000
 #: "test" as a word of a name: test_shop, shop-tests, and not contest
 _TEST = re.compile(r"(^|[^a-z])test(s|ing)?([^a-z]|$)", re.IGNORECASE)
 
@@ -141,8 +141,9 @@ def prepared(servers: Servers, disposable: bool = False) -> Iterator[psycopg.Con
 
 def _allowed(connection: psycopg.Connection[Any], disposable: bool) -> None:
     may_be_written(connection.info.dbname, disposable)
-    if connection.info.server_version < NEWEST_WITHOUT:
-        raise Mistake(f"PostgreSQL 17 or newer is needed, this is {connection.info.server_version // 10000}")
+    needed, found = (version // 10_000 for version in (OLDEST, connection.info.server_version))
+    if found < needed:
+        raise Mistake(f"PostgreSQL {needed} or newer is needed, this is {found}")
     row = connection.execute("SELECT rolsuper FROM pg_roles WHERE rolname = current_user").fetchone()
     if not row or not row[0]:
         raise Mistake(

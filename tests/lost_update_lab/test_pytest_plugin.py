@@ -185,6 +185,39 @@ def test_the_page_of_a_replay(below: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert "it is broken" in (below / "again.html").read_text()
 
 
+NO_LONGER = """
+import pytest
+from lost_update_lab import Mistake
+
+def test_gone(race):
+    raise Mistake("there is no such schedule")
+
+def test_mended(race): ...
+
+def test_crossed(race):
+    {stalled}
+    raise NotKept(found)
+"""
+
+
+@pytest.mark.parametrize("test", ["test_gone", "test_mended", "test_crossed"])
+def test_a_replay_that_comes_to_something_else_says_so(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, test: str
+) -> None:
+    """The exit code was 0, as if the same had come again: any test that fails would do."""
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-p lost_update_lab.pytest_plugin -p no:django")
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    body = "\n    ".join(BROKEN.partition('print("seen again by:", race.again)')[2].strip().splitlines()[:-1])
+    stalled = body.replace("violated", "stalled").replace("v/3a", "s/3a").replace("        ", "    ")
+    imports = BROKEN.partition("def ")[0]
+    pytester.makepyfile(
+        test_it=imports + NO_LONGER.format(stalled="\n    ".join(map(str.strip, stalled.splitlines())))
+    )
+    assert main(["replay", f"test_it.py::{test}/v/3a"]) == 1
+    if test == "test_crossed":
+        assert main(["replay", f"test_it.py::{test}/s/3a"]) == 0
+
+
 def test_a_race_passes(servers: None, race: Race) -> None:
     two(race, redeem_locked)
     assert race.explore(crashes=1, disposable=True).exhausted

@@ -87,7 +87,7 @@ class Command(BaseCommand):
             results = [dataclasses.asdict(row) for row in rows]
             self.stdout.write(json.dumps({"environment": machine({}), **about, "results": results}, indent=1))
             return
-        show(console(self.stdout), [_table(rows)], _told(about, options))
+        show(console(self.stdout), [_table(rows)], _told(about))
 
 
 def _sections(options: dict[str, Any]) -> list[float]:
@@ -113,7 +113,7 @@ def _table(rows: list[Weighed]) -> Table:
     return table
 
 
-def _told(about: dict[str, Any], options: dict[str, Any]) -> list[str]:
+def _told(about: dict[str, Any]) -> list[str]:
     times = ", ".join(f"{name} {value:g}" for name, value in about["section_ms"].items())
     return [
         f"{about['sections']:,} sections, ms: {times}",

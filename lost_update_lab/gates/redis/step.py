@@ -148,7 +148,7 @@ def deliver(world: World, task: Task, connection: Any, gated: Gated) -> Standing
             gated.subscribed = connection.explorer_listens
         gated.checked_out = False
         known, sent = gated.server.clocked(words, raw.removeprefix(UNANSWERED), world.now)
-        _ask(world, gated, op, words, _asked(raw, known))
+        _ask(world, gated, words, _asked(raw, known))
         before = unread(world, gated.server.name)
         redis_py.send(connection, [sent] if answered else [UNANSWERED, sent], check_health=False)
     except redis.RedisError as error:
@@ -357,7 +357,7 @@ def _told(world: World, task: Task, op: Op, reply: str, exact: bytes) -> None:
 # -- what is known from then on ---------------------------------------------------------------------------------------
 
 
-def _ask(world: World, gated: Gated, op: Op, words: Sequence[bytes], sent: bytes) -> None:
+def _ask(world: World, gated: Gated, words: Sequence[bytes], sent: bytes) -> None:
     """Note what the answer will depend on."""
     server = gated.server
     gated.asked, repeats = None, repeatable(words, script_of(words))

@@ -38,7 +38,6 @@ SELECT trigger_name FROM information_schema.triggers
 WHERE trigger_schema = DATABASE() AND trigger_name LIKE 'explorer\\_looks\\_%'
 """
 _WAITS = "SELECT 1 FROM information_schema.processlist WHERE id = {} AND state = 'User lock'"
-_INSERTS = re.compile(r"\s*(?:INSERT|REPLACE)\b", re.IGNORECASE)
 _CHANGES = re.compile(r"\s*(?:UPDATE|DELETE)\b.*?\bWHERE\b(.*)", re.IGNORECASE | re.DOTALL)
 _LOCKS = re.compile(
     r"\s*(?:SELECT|WITH)\b.*\b(?:FOR\s+UPDATE|LOCK\s+IN\s+SHARE)\b", re.IGNORECASE | re.DOTALL

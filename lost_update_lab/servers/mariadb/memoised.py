@@ -175,7 +175,7 @@ class MemoisedMariaDB(KeptOfSchedule, MemoisedServer):
         clock: ServerClock,
         draws: Callable[[Op], bool],
     ) -> None:
-        super().__init__(held.contents, {}, held.everything)
+        super().__init__(held.contents, held.everything)
         self.begin_kept(clock.decides)
         self.name, self.answers, self.clock, self._held, self.draws = name, answers, clock.copy(), held, draws
         self.timed = clock.decides

@@ -116,7 +116,7 @@ class MemoisedPostgres(MemoisedServer):
     def __init__(
         self, name: str, answers: PostgresAnswers, contents: bytes, everything: bytes, clock: ServerClock
     ) -> None:
-        super().__init__(contents, {}, everything)
+        super().__init__(contents, everything)
         self.name, self.answers, self.clock, self.timed = name, answers, clock.copy(), clock.decides
         self.way, self.draws, self.overlaps = PostgresWay(), Draws(), Overlaps()
         self._settled: bytes | None = None  # the place at which the free sessions were last asked for

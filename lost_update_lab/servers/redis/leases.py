@@ -62,14 +62,14 @@ def given(words: Sequence[bytes], clock: int, left: Mapping[str, int], serial: i
 def _expire(words: Sequence[bytes], ms: int | None, left: Mapping[str, int], serial: int) -> Sequence[bytes]:
     if ms is None:  # it removes the key at once, or is no number
         return words
-    transitions = [word for word in words[3:] if word.upper() not in (b"GT", b"LT")]
+    options = [word for word in words[3:] if word.upper() not in (b"GT", b"LT")]
     now = left.get(words[1].decode(errors="backslashreplace"))
     for only in (word.upper() for word in words[3:]):
         if only == b"GT" and (now is None or ms <= now):
             return _NOTHING
         if only == b"LT" and now is not None and ms >= now:
             return _NOTHING
-    return [b"PEXPIRE", words[1], b"%d" % coded(ms, serial), *transitions]
+    return [b"PEXPIRE", words[1], b"%d" % coded(ms, serial), *options]
 
 
 def _length(unit: bytes, value: bytes, clock: int) -> int | None:

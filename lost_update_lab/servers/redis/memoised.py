@@ -192,7 +192,7 @@ class MemoisedRedis(MemoisedServer):
     fails_over = True
 
     def __init__(self, name: str, answers: RedisAnswers, contents: bytes, leases: Mapping[str, int]) -> None:
-        super().__init__(contents, leases)
+        super().__init__(contents)
         self.name, self.answers, self._leases = name, answers, dict(leases)
         self.timed = answers.timed
         self.ahead = self._now = 0

@@ -1,6 +1,5 @@
 """The clock of one Valkey moves, and with it the end of a lease."""
 
-import time
 from pathlib import Path
 
 import pytest
@@ -32,20 +31,6 @@ def test_a_clock_that_jumps_back_makes_a_lease_longer(valkey_server):
     server.client().set("lease", "A", px=30_000)
     server.set_clock(-60)
     assert 60_000 < server.client().pttl("lease") <= 90_000
-
-
-@needs_faketime
-def test_a_frozen_clock_stands_still_to_the_millisecond(valkey_server):
-    server = valkey_server(clock=True)
-    client = server.client()
-    server.freeze_clock()
-    client.set("lease", "A", px=30)
-    time.sleep(0.1)
-    assert client.pttl("lease") == 30
-    server.freeze_clock(server.clock.now() + 0.029)
-    assert client.pttl("lease") == 1
-    server.freeze_clock(server.clock.now() + 0.002)
-    assert client.get("lease") is None
 
 
 @needs_faketime

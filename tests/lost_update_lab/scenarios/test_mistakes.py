@@ -15,11 +15,13 @@ from typing import Any
 
 import psycopg
 import psycopg_pool
+import pymysql
 import pytest
 import redis
 
 from lost_update_lab import Mistake, Result, worker
 from lost_update_lab.runs import hang
+from lost_update_lab.scenarios.judging import is_deadlock
 from lost_update_lab.scenarios.result import KEPT
 from lost_update_lab.under_test import servers
 from tests.lost_update_lab.scenarios.shop import one_voucher, redeem, redeem_locked, redemptions
@@ -129,6 +131,58 @@ def test_an_invariant_that_cannot_tell(trial: Trial) -> None:
     result = trial(two(redeem_locked), setup=one_voucher, invariant=(lambda: redemptions() < 3, "three"))
     assert result.verdict == "inconclusive"
     assert "the invariant cannot tell: it holds without FOR UPDATE, too" in result.cause
+
+
+TAKE = "UPDATE stock SET left_ = left_ - 1 WHERE id = %s"
+
+
+def takes_by_hand(first: list[int], then: list[int], sql: Any) -> None:
+    """Takes one of each, of the third one by what it has read in between."""
+    with sql.transaction():
+        sql.execute("SELECT pg_advisory_xact_lock(1)")
+        for number in first:
+            sql.execute(TAKE, [number])
+        (before,) = sql.execute("SELECT left_ FROM stock WHERE id = 3").fetchone()
+        for number in then:
+            sql.execute(TAKE, [number])
+        sql.execute("UPDATE stock SET left_ = %s WHERE id = 3", [before - 1])
+
+
+def three_rows(sql: Any) -> None:
+    sql.execute("DROP TABLE IF EXISTS stock; CREATE TABLE stock (id int PRIMARY KEY, left_ int)")
+    sql.execute("INSERT INTO stock VALUES (1, 5), (2, 5), (3, 5)")
+
+
+def test_a_deadlock_does_not_hide_that_an_invariant_cannot_tell(trial: Trial) -> None:
+    """Without the lock, a deadlock comes first. The control ended there, and never came to the lost update."""
+    crossing = [worker("Ann", takes_by_hand, [2], [1]), worker("Bob", takes_by_hand, [], [1, 2])]
+    result = trial(crossing, setup=three_rows, invariant=(lambda: True, "anything goes"))
+    assert result.verdict == "inconclusive"
+    assert "the invariant cannot tell: it holds without the advisory lock, too" in result.cause
+    assert result.hazards == {"contention": "inconclusive"}
+
+
+@pytest.mark.parametrize(
+    ("error", "word"),
+    [
+        (ValueError({"balance": ["too low"]}), False),
+        (ValueError(["too low"]), False),
+        (psycopg.errors.DeadlockDetected(), True),
+        (pymysql.OperationalError(1213, "Deadlock found"), True),
+    ],
+)
+def test_a_deadlock_is_known_by_its_code(error: Exception, word: bool) -> None:
+    """Whatever an error has as its first argument, and whatever its causes are."""
+    assert is_deadlock(error) == word
+    error.__cause__ = RuntimeError()
+    error.__cause__.__cause__ = error
+    assert is_deadlock(error) == word
+
+
+def test_a_server_that_is_too_old(trial: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(servers, "OLDEST", 990_000)
+    with pytest.raises(Mistake, match=r"PostgreSQL 99 or newer is needed, this is \d\d"):
+        trial(two(redeem), setup=one_voucher)
 
 
 def add_under_a_lock(redis: Any) -> None:

@@ -89,6 +89,19 @@ def test_a_commit_shows_the_statement_that_wrote_the_row() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "update",
+    [
+        "UPDATE t SET a = a - 40",
+        'UPDATE "t" SET "a" = ("t"."a" - 40) WHERE "t"."id" = 1',  # as Django writes it
+        "UPDATE `t` SET `a` = `t`.`a` - 40",
+    ],
+)
+def test_a_change_of_the_present_value_overwrites_nothing(update: str) -> None:
+    (sentence,) = overwrites([READ, ANN, did("Bob", update, "t[1]")])
+    assert "stands on what Bob had read" in sentence
+
+
 def test_a_key_of_redis() -> None:
     steps = [
         did("Bob", "GET stock"),
