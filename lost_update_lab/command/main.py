@@ -30,7 +30,7 @@ SUGGEST_CODES = "Exit codes: 0: the pairs are listed. 1: with --confirm, one of 
 FAULT_HELP = {
     "crashes": "a worker dies before any of its commands",
     "pauses": "a worker stands still while time passes: its leases end",
-    "lost_replies": "a command, also COMMIT, is executed, and its reply is lost",
+    "lost_replies": "a command, even COMMIT, is executed, and its reply is lost",
     "failovers": "a replica of Redis takes over without the last writes",
     "clock_jumps": "the clock of a server, or of a worker, is set forward or back",
     "thread_deaths": "a thread beside the worker's main one dies alone, or outlives it",
@@ -73,13 +73,13 @@ def parser() -> argparse.ArgumentParser:
     exploring.add_argument(
         "--mutate",
         action="store_true",
-        help="take away what protects it, one at a time: what is missed by no schedule?",
+        help="remove each protection in turn, and list those that no schedule needs",
     )
     exploring.add_argument(
         "--tests",
         metavar="PYTEST",
         default="",
-        help="with --mutate: which of the rest breaks one of these tests (arguments for pytest)",
+        help="with --mutate: run these tests (arguments for pytest) with each mutation that no schedule caught",
     )
     exploring.set_defaults(run=explore)
     trusting = commands.add_parser("trust", help="can I trust this lock with money?", epilog=EXIT_CODES)

@@ -128,7 +128,7 @@ def _made(name: str, lock: Any, wants: Sequence[str], clients: Mapping[str, Any]
         if inspect.iscoroutine(held):
             held.close()
         raise Mistake(
-            f"{name} is no lock: it returned {held!r:.60}, which is no context manager, also not of asyncio"
+            f"{name} is no lock: it returned {held!r:.60}, which is neither a context manager nor one of asyncio"
         )
     return held
 

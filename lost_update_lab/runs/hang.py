@@ -60,9 +60,7 @@ TURNS = (
     "look at the trace: there the code goes on without a command, a sleep or a wait, so no other worker gets its turn. "
     "Only if it ends by itself, give it more time: --budget SECONDS"
 )
-KEPT = (
-    "{who} waits in real time ({place}), by a time.sleep that was kept before the explorer put its gates in"
-)
+KEPT = "{who} waits in real time ({place}), through a time.sleep that was saved before the explorer started"
 BY_THE_MODULE = "call time.sleep itself where it waits, and keep it in no object beforehand"
 LET_GO = (
     "let it wait by time.sleep, by threading, or in a client with a gate (docs/explorer.md, 'Other clients')"

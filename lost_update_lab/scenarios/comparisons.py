@@ -76,7 +76,7 @@ def chosen(parts: Sequence[Scenario], replay: str) -> tuple[Sequence[Scenario], 
         return parts, replay
     if not (found := [each for each in parts if each.part == part]):
         told = ", ".join(f"@{each.part}" for each in parts if each.part) or "no @"
-        raise Mistake(f"{replay!r} does not say which of these it is of: its end has to be {told}")
+        raise Mistake(f"{replay!r} does not name a part: end it with {told}")
     return found, schedule
 
 

@@ -128,8 +128,8 @@ def _controlled(opened: Opened) -> Control:
         plain = replace(opened.scenario, invariants=(), always=())
         _, found = _breaks(replace(opened, scenario=plain, judge=Judge(plain)), (VIOLATED,))
         if found:
-            told = f"the invariant cannot tell: it holds without {taken}, too, when the outcome is of no serial order"
-            return Control(told, cannot_tell=True)
+            told = f"it holds without {taken}, too, even when the outcome matches no serial order"
+            return Control(f"the invariant cannot tell: {told}", cannot_tell=True)
     return Control(
         f"without {taken}, too, no order breaks it: something else protects it, or these locks are not needed"
     )

@@ -308,7 +308,7 @@ def volatile(serial: SerialOrders, opened: Opened) -> Names:
             f"{before!r} and then {after!r}. Something outside of the servers survives: {names}. "
             "Let the operations make it anew each time"
         )
-    if begun and not opened.cached:  # what is cached is told, and decides already
+    if begun and not opened.cached:  # cached functions are reported already
         only_once.look(begun, first, serial.harness.servers)
     return set(_different(one, other)) - set(opened.left_out)
 

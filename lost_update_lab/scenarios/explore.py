@@ -238,7 +238,7 @@ def _keys_as_found(servers: Servers) -> Iterator[None]:
 def _notes(opened: Opened) -> Iterator[str]:
     if opened.remembered:
         held = ", ".join(opened.remembered)
-        yield f"{held} is not the same after each schedule: a worker stands for a process that has just begun"
+        yield f"{held} is not the same after each schedule. Each worker should begin like a new process"
     names = ", ".join(
         sorted(f"{table}.{column}" for table, column in opened.left_out if table in opened.touched)
     )

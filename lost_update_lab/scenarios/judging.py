@@ -22,12 +22,12 @@ from lost_update_lab.under_test.scenario import Scenario
 DEADLOCK = frozenset({"40P01", 1213})
 SERIALIZABLE = "the outcome is that of no serial order"
 NOT_BETWEEN = (
-    "it would be that of {}. Here no such time passed between them: a worker was under way. If it is right all the "
-    "same, give an invariant that says what must hold"
+    "it matches {}, but no such time passed here: a worker was still running. If it is right all the same, give an "
+    "invariant that says what must hold"
 )
 BETWEEN = (
-    "right is also what the workers come to as {}: where that time passed between them. If that is wrong, give an "
-    "invariant that says what must hold"
+    "an outcome that matches {} was also accepted where that time passed between the workers. If that is wrong, give "
+    "an invariant that says what must hold"
 )
 ABORTED = (
     "in some orders the database aborts {} (deadlock), and nobody tries again. The invariant allows that; a search "
@@ -128,7 +128,7 @@ class Judge:
 
     def _failed(self, endings: Iterable[Ending]) -> Judgement:
         told = [f"{self.scenario.names[each.worker]} failed: {_shown(each.error)}" for each in endings]
-        return Judgement(REFUSED, (*told, "no serial order fails so; nothing else is wrong"))
+        return Judgement(REFUSED, (*told, "in no serial order does this call fail; nothing else is wrong"))
 
     def _seconds(self, endings: Sequence[Ending]) -> Iterator[tuple[int, Ending]]:
         """The workers whose task was delivered again, and how that delivery ended, as far as no fault struck it."""

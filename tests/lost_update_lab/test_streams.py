@@ -14,7 +14,8 @@ import redis
 from lost_update_lab.model.bounds import Fault
 from lost_update_lab.model.system import UNBROKEN
 from lost_update_lab.runs.found import SearchResult
-from lost_update_lab.servers.redis.streams import BY_ITSELF, numbered
+from lost_update_lab.servers.redis.own_clock import BY_ITSELF
+from lost_update_lab.servers.redis.streams import numbered
 from tests.lost_update_lab.bank import Bank, locked_by
 
 Explore = Callable[..., SearchResult]

@@ -43,10 +43,11 @@ from lost_update_lab.servers.redis.commands import UNANSWERED, for_ever, shown, 
 from lost_update_lab.servers.redis.leases import BY_A_KEY, BY_SET, FIELD, UNCODED, of_a_field
 from lost_update_lab.servers.redis.memoised import MemoisedRedis, Read, RedisAnswer
 from lost_update_lab.servers.redis.numbered import of_another
+from lost_update_lab.servers.redis.own_clock import by_its_clock
 from lost_update_lab.servers.redis.repeatable import queued_after, repeatable
 from lost_update_lab.servers.redis.scripts import script_of, time_of_day, virtual
 from lost_update_lab.servers.redis.server import RedisServer
-from lost_update_lab.servers.redis.streams import BY_ITSELF, IDLE, by_its_clock, least_idle
+from lost_update_lab.servers.redis.streams import least_idle
 from lost_update_lab.servers.redis.wire import TELLS, left
 
 #: s; a command that cannot block is answered; the watchdog of the run (run.py) catches a server that hangs
@@ -230,14 +231,13 @@ def _beyond(world: World, task: Task, gated: Gated, words: Sequence[bytes]) -> B
         of_another(words, script, gated.database, gated.server.database)
         or unknown_scripts.goes_on(task.worker, words)
         or random_commands.of_redis(words, script)
+        or by_its_clock(words, script)
     ):
         return found
     if key := gated.server.uncoded:
         return Broken(UNCODED.format(key=key), BY_SET)
     if of_a_field(words, script):
         return Broken(FIELD.format(name=name), BY_A_KEY)
-    if by_its_clock(words, script):
-        return Broken(IDLE.format(name=name), BY_ITSELF)
     if _asks_since_when(world, task, words) and not gated.server.timed:
         gated.server.becomes_timed()
         return ClockDecides("Redis")

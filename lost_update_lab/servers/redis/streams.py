@@ -18,16 +18,13 @@ from typing import Any
 _FLAGS = (b"NOMKSTREAM", b"KEEPREF", b"DELREF", b"ACKED")
 _TRIM = (b"MAXLEN", b"MINID")
 #: commands that ask how long a message has been pending; XPENDING does so in its long form
-_IDLE = frozenset({b"XCLAIM", b"XAUTOCLAIM", b"XPENDING"})
-_TIMES = frozenset({b"CONSUMERS", b"FULL"})
+ASKING = frozenset({b"XCLAIM", b"XAUTOCLAIM", b"XPENDING"})
 #: ms of the server's clock for each virtual one: between a command's sending and its execution it may go on for so long
 SLOT = 1 << 14
 #: ms by which all virtual times are later: a claim may say that a message has been pending since before the start
 EARLIER = 1 << 25
 #: what the server notes by itself is later than any coded time; in contents.lua too
 OWN = 1 << 40
-IDLE = "{name} asks for how long a message has been pending, and that goes by the server's own clock"
-BY_ITSELF = "send XCLAIM, XAUTOCLAIM or XPENDING by itself: those are told virtual times"
 
 
 def numbered(words: Sequence[bytes], clock: int) -> Sequence[bytes]:
@@ -47,7 +44,7 @@ def since(clock: int) -> int:
 def least_idle(words: Sequence[bytes]) -> int | None:
     """For how many ms a message must have been pending, so that the command touches it. None: it does not ask."""
     name = words[0].upper()
-    if name not in _IDLE or len(words) < 5:
+    if name not in ASKING or len(words) < 5:
         return None
     return _number(words[4]) if name != b"XPENDING" or words[3].upper() == b"IDLE" else 0
 
@@ -72,13 +69,6 @@ def told(reply: Sequence[Any], clock: int, real: int) -> Sequence[Any]:
         [number, who, max(0, clock - ((real - idle) // SLOT - EARLIER)), count]
         for number, who, idle, count in reply
     ]
-
-
-def by_its_clock(words: Sequence[bytes], script: bytes | None) -> bool:
-    """Does the command, or the script that it calls, ask for such a time in another way?"""
-    if words[0].upper() == b"XINFO":
-        return any(word.upper() in _TIMES for word in words[1:])
-    return script is not None and any(each in script.upper() for each in (*_IDLE, b"XINFO"))
 
 
 def _number(word: bytes) -> int:

@@ -144,7 +144,7 @@ def test_trust_beside_a_table_account_of_the_users(scenario_urls: tuple[str, str
         (["trust", f"{HERE}:no_lock"], "is no lock: a lock takes a name and gives a context manager"),
         (
             ["trust", f"{HERE}:no_lock_either"],
-            f"{HERE}:no_lock_either is no lock: it returned 42, which is no",
+            f"{HERE}:no_lock_either is no lock: it returned 42, which is neither",
         ),
         (["trust", f"{HERE}:a_coroutine"], "is no lock: it returned <coroutine object a_coroutine at"),
         (["explore", "nothing:here"], "nothing:here is not found: No module named 'nothing'"),

@@ -45,7 +45,7 @@ def test_one_schedule_of_a_pair(servers: dict[str, Any], monkeypatch: pytest.Mon
     found = explore(pairs=pairs, **servers)
     assert (found.parts, found.verdict, found.schedules) == ((), "violated", 1)
     monkeypatch.setenv("LOST_UPDATE_LAB_REPLAY", "v/3a")
-    with pytest.raises(Mistake, match=r"which of these it is of: its end has to be @redeem\+redeem, "):
+    with pytest.raises(Mistake, match=r"does not name a part: end it with @redeem\+redeem, "):
         explore(pairs=pairs, **servers)
 
 

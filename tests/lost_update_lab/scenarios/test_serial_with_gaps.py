@@ -144,7 +144,7 @@ def test_a_lease_that_ends_while_its_caller_is_under_way_excuses_nothing(trial: 
     result = trial([pay_once] * 2, setup=an_account(), control=False, pauses=1)
     assert result.verdict == "violated", str(result)
     assert result.schedule
-    assert "it would be that of A, then the end of the lease of key-of-the-request, then B" in str(
+    assert "it matches A, then the end of the lease of key-of-the-request, then B" in str(
         result.schedule.sentences
     )
 
