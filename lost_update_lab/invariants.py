@@ -7,9 +7,12 @@ explore([...], invariant=(lambda a, b: succeeded(a) + succeeded(b) == 1, "both g
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from lost_update_lab.snapshot.tables import Tables
+from lost_update_lab.under_test.scenario import Mistake
 
 
 class TableInvariant:
@@ -25,8 +28,15 @@ class TableInvariant:
         raise NotImplementedError
 
     def _ask(self, query: str) -> Any:
-        """The first column of the first row, as text."""
-        return self.database.value(query)
+        """The first column of the first row, as text. Raises Mistake."""
+        try:
+            return self.database.value(query)
+        except LookupError as error:
+            told = str(error).splitlines()[0].removeprefix("ERROR:").strip()
+            raise Mistake(
+                f"the invariant {type(self).__name__} cannot be asked: {told}. Name a table, and columns, that the "
+                "setup has made"
+            ) from None
 
 
 def _quoted(name: str) -> str:
@@ -56,7 +66,10 @@ class balance_conserved(TableInvariant):
         return bool(self._sum() == self.opening)
 
     def _sum(self) -> Any:
-        return self._ask(f"SELECT coalesce(sum({_quoted(self.column)}), 0) FROM {_quoted(self.table)}")  # noqa: S608  (the user's names)
+        told = self._ask(f"SELECT coalesce(sum({_quoted(self.column)}), 0) FROM {_quoted(self.table)}")  # noqa: S608  (the user's names)
+        with suppress(InvalidOperation):  # of the type money, it is a text
+            return Decimal(told)
+        return told
 
 
 class unique(TableInvariant):

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from importlib.util import find_spec
+from inspect import signature
 from pkgutil import resolve_name
 from typing import Any
 
@@ -51,7 +52,14 @@ def explored(name: str, bounds: Mapping[str, Any], replay: str = "") -> list[Res
     """Run the scenario `module:function`: what it explores, or else all of it. `replay`: only this schedule."""
     race = Race(name, again=again(name, bounds), replay=replay, **bounds)
     with suppress(NotKept):
-        found(name)(race)
+        scenario = found(name)
+        try:
+            signature(scenario).bind(race)
+        except TypeError:
+            raise Mistake(
+                f"{name} is no scenario. One takes `race`, and nothing else: def voucher(race)"
+            ) from None
+        scenario(race)
         if not race.results:
             race.explore()
     return race.results

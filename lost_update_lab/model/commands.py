@@ -19,7 +19,7 @@ class Op:
     `identity`: the exact command, to tell states apart; `text`: for people. `local`: no other worker can see it or
     be seen by it (BEGIN, SAVEPOINT). `reads`: it certainly changes nothing on its server. `timed`: its answer, or what
     it writes, depends on the server's clock. `alone`: it is a transaction by itself, which begins when it is sent.
-    `silent`: nothing is sent, so no reply can be lost.
+    `silent`: nothing is sent, so no reply can be lost. `lasts`: its session remembers it when its transaction is over.
     """
 
     server: str
@@ -30,6 +30,7 @@ class Op:
     timed: bool = False
     alone: bool = False
     silent: bool = False
+    lasts: bool = False
 
     @property
     def changes(self) -> bool:

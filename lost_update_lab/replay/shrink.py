@@ -21,7 +21,7 @@ from lost_update_lab.model.errors import Broken, Unknown
 from lost_update_lab.model.transitions import STEPS, Kind, Transition
 from lost_update_lab.replay.prefix_tree import PrefixTree
 from lost_update_lab.runs.found import Found, SearchResult
-from lost_update_lab.schedule.schedule_id import Diverged, exactly, roughly
+from lost_update_lab.schedule.schedule_id import Diverged, exactly, in_time, roughly
 
 Block = list[Transition]
 MOST_TRIES = 150
@@ -78,8 +78,11 @@ def repeatable(
 
 def again(harness: Harness, watched: dict[bytes, int], found: Found) -> Found | None:
     """Replay the schedule, knowing only `watched` of the waiters. None if it does not come out the same."""
-    same, _ = play(harness, watched, roughly(found.transitions))
-    return same if same.same_as(found) else None
+    ways = [roughly(found.transitions)]
+    if found.times:
+        ways.append(in_time(found.transitions, found.times))
+    tried = (play(harness, watched, way)[0] for way in ways)
+    return next((same for same in tried if same.same_as(found)), None)
 
 
 def _tried(computed: PrefixTree, candidate: Sequence[Transition], best: Found) -> Found | None:

@@ -48,6 +48,8 @@ class Found:
     choices: tuple[int, ...]
     transitions: tuple[Transition, ...]
     steps: tuple[Step, ...]
+    #: the virtual time of each decision, in µs, if a search found it
+    times: tuple[int, ...] = ()
     #: what the servers held before the first step and after each, where that was recorded (annotate.py)
     states: tuple[dict[str, Any], ...] = ()
 

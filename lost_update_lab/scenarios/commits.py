@@ -15,11 +15,16 @@ from lost_update_lab.runs.place import Here, anywhere, attach, beside
 from lost_update_lab.servers.mariadb.memoised import HeldInTables
 from lost_update_lab.servers.mariadb.server import MariaDBServer
 from lost_update_lab.servers.postgres.server import Look, PostgresServer
+from lost_update_lab.under_test.can_fail import can_fail
 from lost_update_lab.under_test.operations import BROKEN
 from lost_update_lab.under_test.scenario import Invariant, Mistake
 
 #: seconds for an invariant: fewer than a worker's command has (hang.NEWS_WITHIN), in which it may be asked
 ANSWERS_WITHIN = 15.0
+FORGOTTEN = (
+    "the invariant ({}) returned nothing, and asserts nothing: no schedule can break it. Return whether it holds, or "
+    "assert that it does"
+)
 
 
 class InvariantReader:
@@ -74,11 +79,15 @@ def answer(invariant: Invariant, *results: object) -> bool:
             found = invariant.holds(*results)
     except AssertionError:
         return False
+    except Mistake:
+        raise
     except Exception as error:
         told = f"the invariant ({invariant.sentence}) raised {type(error).__name__}: {error}".rstrip(".: ")
         raise Mistake(
             f"{told}. It must answer after every schedule, also when a worker has failed"
         ) from error
+    if found is None and not can_fail(invariant.holds):
+        raise Mistake(FORGOTTEN.format(invariant.sentence))
     return found is None or bool(found)
 
 

@@ -57,16 +57,15 @@ def _as_before(before: PostgresSnapshot, made: MadeBefore) -> None:
 
 def tables(servers: Servers) -> PostgresSnapshot:
     """The database after the setup. Raises Mistake."""
-    try:
-        return _snapshot(servers, OWN[1])
-    except CannotBeRestored as error:
-        raise Mistake(str(error)) from None
+    return _snapshot(servers, OWN[1])
 
 
 def _snapshot(servers: Servers, schema: str) -> PostgresSnapshot:
     connection = psycopg.connect(servers.database, autocommit=True)
     try:
         return PostgresSnapshot(connection, schema)
+    except CannotBeRestored as error:
+        raise Mistake(str(error)) from None
     except psycopg.errors.LockNotAvailable:
         found = keeps_a_lock()
         raise Mistake(f"{found}. The remedy: {found.remedy}") from None

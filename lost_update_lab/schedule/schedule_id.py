@@ -77,6 +77,36 @@ def roughly(wanted: Sequence[Transition]) -> Chooser:
     return choose
 
 
+def in_time(wanted: Sequence[Transition], times: Sequence[int]) -> Chooser:
+    """A chooser that takes these transitions, each at its time (µs). What comes before is done as it comes: polls in
+    vain, through which a search may sleep that knows them."""
+    rest: list[tuple[Transition, int]] = []
+
+    def choose(run: World, transitions: Sequence[Transition]) -> int:
+        if run.decisions == 1:
+            rest[:] = zip(wanted, times, strict=True)
+        if rest and rest[0][1] > run.now:
+            return _early(run, transitions)
+        for place, (transition, at) in enumerate(rest):
+            if transition in transitions and at <= run.now:
+                del rest[: place + 1]
+                return transitions.index(transition)
+        return _quietest(run, transitions)
+
+    return choose
+
+
+def _early(run: World, transitions: Sequence[Transition]) -> int:
+    """A poll in vain, or else time passes."""
+    polls = (
+        place
+        for place, each in enumerate(transitions)
+        if each.kind is Kind.STEP and run.task(each.who).vain_since is not None
+    )
+    passes = (place for place, each in enumerate(transitions) if each.kind is Kind.TICK)
+    return next(polls, next(passes, 0))
+
+
 def _quietest(run: World, transitions: Sequence[Transition]) -> int:
     """Go on quietly. When only polls in vain are left, end the pause, or the run."""
     if virtual_clock.only_polls(run):

@@ -75,6 +75,7 @@ class Choosing:
         return branch.taken if self._is_open(branch) else CUT
 
     def _append(self, world: World, branch: Branch) -> None:
+        branch.at = world.now
         branch.passed(world)
         self.path.append(branch)
 

@@ -176,7 +176,8 @@ class Search(Choosing):
         judgement = self.harness.judge(run)
         choices = tuple(branch.taken for branch in self.path)
         transitions = tuple(branch.transitions[branch.taken] for branch in self.path)
-        found = Found(judgement, tuple(sorted(run.spent)), choices, transitions, tuple(run.steps))
+        times = tuple(branch.at for branch in self.path)
+        found = Found(judgement, tuple(sorted(run.spent)), choices, transitions, tuple(run.steps), times)
         result.judged(found, run, contents)
         return None
 
@@ -226,7 +227,11 @@ class Search(Choosing):
         raise AssertionError("real code knows what it does")
 
     def _learn(self, run: World) -> None:
-        news = {kind: time for kind, time in run.learned.items() if time > self.watched.get(kind, 0)}
+        news = {
+            kind: time
+            for kind, time in run.learned.items()
+            if kind not in self.calibrated and time > self.watched.get(kind, 0)
+        }
         if news:
             self.watched = {**self.watched, **news}
 

@@ -32,6 +32,7 @@ class Branch:
     shape: bytes = b""
     moment: Moment | None = None
     footprints: tuple[Footprint | None, ...] = ()
+    at: int = 0  # µs of virtual time
     #: the run as it stood here, from which others go on
     checkpoint: InMemoryRun | None = None
 

@@ -10,6 +10,7 @@ from typing import Any
 import pymysql
 
 from lost_update_lab.snapshot.catalogue import Column, Table
+from lost_update_lab.snapshot.exact import Exact
 
 _COLUMNS = """
 SELECT table_name, column_name, data_type, is_generated = 'ALWAYS',
@@ -81,7 +82,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, datetime | date | time | timedelta):
         return str(value)
     if isinstance(value, Decimal):
-        return int(value) if value == value.to_integral_value() else float(value)
+        return Exact(value)
     return value.hex() if isinstance(value, bytes) else value
 
 

@@ -8,7 +8,6 @@ table is compared, so that a change which no counter shows does not go unnoticed
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from math import log
@@ -22,6 +21,7 @@ from psycopg.pq.abc import PGresult
 from lost_update_lab.model.errors import IT_COUNTS, Broken
 from lost_update_lab.snapshot import functions, written
 from lost_update_lab.snapshot.catalogue import OWN, Catalogue, Table, look
+from lost_update_lab.snapshot.exact import read
 from lost_update_lab.snapshot.functions import KeptTable, Names
 from lost_update_lab.snapshot.other_sessions import is_locked_out, keeps_a_lock
 
@@ -201,7 +201,7 @@ class PostgresSnapshot:
     def _rows_of(self, table: Table) -> list[dict[str, Any]]:
         query = sql.SQL("SELECT row_to_json(lab_row.*)::text FROM ONLY {} lab_row").format(table.quoted)
         found = self.connection.pgconn.exec_(query.as_bytes(self.connection))
-        return [json.loads(found.get_value(row, 0) or b"null") for row in range(found.ntuples)]
+        return [read(found.get_value(row, 0) or b"null") for row in range(found.ntuples)]
 
     def versions(self, table: Table) -> list[str]:
         """For each of these rows, in the same order, the transaction that wrote it."""
@@ -220,7 +220,7 @@ class PostgresSnapshot:
         """The rows that existed after the setup."""
         kept = sql.Identifier(self.schema, f"opening_{self.tables.index(table) + 1}")
         query = sql.SQL("SELECT row_to_json(lab_row.*)::text FROM {} lab_row").format(kept)
-        return [json.loads(text) for (text,) in self.connection.execute(query).fetchall()]
+        return [read(text) for (text,) in self.connection.execute(query).fetchall()]
 
     def texts(self) -> list[str]:
         """All of them, of every table."""

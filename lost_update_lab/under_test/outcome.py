@@ -11,10 +11,12 @@ import json
 from collections import defaultdict
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any
 
 from lost_update_lab.model.digest import digest
 from lost_update_lab.snapshot.catalogue import Table
+from lost_update_lab.snapshot.exact import number
 from lost_update_lab.under_test.fresh import RANDOM, UUID, fresh_keys, key_of, timeless
 
 NEW = "‹new›"
@@ -148,7 +150,7 @@ class _Canonical:
                 for table, row, text in texts
                 for name, value in row.items()
                 if (table.title, name) not in self.left_out
-                for key in fresh_keys(json.dumps(value, ensure_ascii=False), self.known)
+                for key in fresh_keys(json.dumps(value, ensure_ascii=False, default=str), self.known)
             )
         texts = self._texts()
         found = {
@@ -186,6 +188,8 @@ class _Canonical:
             return {name: self._told(each) for name, each in value.items()}
         if isinstance(value, list):
             return [self._told(each) for each in value]
+        if isinstance(value, Decimal):
+            return number(value)
         if not isinstance(value, str):
             return value
         for key in {*fresh_keys(value, self.known)}:

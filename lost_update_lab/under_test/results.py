@@ -12,10 +12,12 @@ import dataclasses
 import json
 from collections.abc import Collection, Mapping
 from datetime import date, datetime
+from decimal import Decimal
 from types import ModuleType
 from typing import Any
 from uuid import UUID
 
+from lost_update_lab.snapshot.exact import number, read
 from lost_update_lab.under_test.fresh import timeless
 
 #: how deep the attributes of objects are followed, and how many values are shown at most
@@ -59,7 +61,9 @@ class _Reader:
             return sorted((self.read(each, depth) for each in value), key=repr)
         if hasattr(kind, "content") and hasattr(value, "status_code") and hasattr(value, "content"):
             return {"status": value.status_code, "body": self._body(value.content)}  # of a web framework
-        if kind.__module__ in ("decimal", "fractions", "enum"):
+        if issubclass(kind, Decimal):
+            return number(value)
+        if kind.__module__ in ("fractions", "enum"):
             return str(value)
         return self._object(value, depth)
 
@@ -80,7 +84,7 @@ class _Reader:
     def _body(self, content: Any) -> Any:
         text = content.decode(errors="replace") if isinstance(content, bytes) else str(content)
         try:
-            return self.read(json.loads(text))
+            return self.read(read(text))
         except ValueError:
             return timeless(text, self.known)
 

@@ -101,6 +101,8 @@ def _free(call: Any) -> Iterator[tuple[str, Any, Any]]:
 def workers_of(given: Iterable[Any], one_is_enough: bool = False) -> tuple[Worker, ...]:
     """Workers, callables without arguments, or (callable, arguments …). Without a name they are called A, B, C …
     `one_is_enough`: something may go wrong for it, or it comes a second time."""
+    if callable(given):
+        raise Mistake("explore() takes a list of workers, one for each caller: explore([redeem, redeem])")
     found: dict[str, Worker] = {}
     for letter, each in zip(string.ascii_uppercase, given, strict=False):
         if isinstance(each, Worker):

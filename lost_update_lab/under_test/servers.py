@@ -123,6 +123,10 @@ def prepared(servers: Servers, disposable: bool = False) -> Iterator[psycopg.Con
         connection = psycopg.connect(servers.database, autocommit=True)
     except psycopg.OperationalError as error:
         raise Mistake(f"no PostgreSQL answers at the given address: {str(error).strip()}") from None
+    except psycopg.ProgrammingError:
+        raise Mistake(
+            f"{servers.database!r} is no address of PostgreSQL. One looks like postgresql://me@localhost/shop_test"
+        ) from None
     with ExitStack() as stack:
         stack.enter_context(connection)
         if servers.database not in _embedded.values():

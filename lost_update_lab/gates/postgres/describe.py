@@ -16,8 +16,8 @@ from lost_update_lab.adapters import psycopg as driver
 from lost_update_lab.model.commands import ENDS, Op
 from lost_update_lab.model.errors import BY_A_LOOK, BY_ANOTHER_CLOCK, BY_EXECUTE, Broken
 from lost_update_lab.servers.postgres import clock_words
-from lost_update_lab.servers.postgres.server import POSTGRES
-from lost_update_lab.servers.postgres.transactions import CALL
+from lost_update_lab.servers.postgres.server import POSTGRES, PostgresServer
+from lost_update_lab.servers.postgres.transactions import CALL, lasts, makes_temporary
 from lost_update_lab.telling.narrative import shortened
 
 #: SET CONSTRAINTS … IMMEDIATE looks at rows, and may lock them
@@ -213,3 +213,10 @@ def reply_of(result: PGresult | None) -> tuple[bytes, str]:
         ", ".join("NULL" if v is None else v.decode(errors="replace") for v in row) for row in rows
     )
     return repr(rows).encode(), shown or "no row"
+
+
+def is_remembered(server: PostgresServer, connection: Any, op: Op) -> bool:
+    """Does the session remember it? Once it has a temporary table, whatever it writes may be there."""
+    keeps = lasts(op.text) or server.unseen.keeps(op.text)
+    connection.explorer_stages = getattr(connection, "explorer_stages", False) or makes_temporary(op.text)
+    return keeps or (connection.explorer_stages and not (op.reads or op.local or op.text in ENDS))

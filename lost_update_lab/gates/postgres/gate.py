@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Generator
 from functools import partial
 from math import inf
@@ -23,6 +22,7 @@ from lost_update_lab.gates.postgres.describe import (
     by_the_clock,
     describe,
     how_to_send,
+    is_remembered,
     sending,
     text_of,
     under_way,
@@ -50,7 +50,7 @@ from lost_update_lab.servers import random_commands
 from lost_update_lab.servers.postgres import ddl, idle_limits, levels, limits
 from lost_update_lab.servers.postgres.clock_words import sleeps, steps_by, virtual
 from lost_update_lab.servers.postgres.server import POSTGRES, PostgresServer
-from lost_update_lab.servers.postgres.transactions import NOT_STRICT
+from lost_update_lab.servers.postgres.transactions import NOT_STRICT, chains, controls
 from lost_update_lab.snapshot.written import publish
 from lost_update_lab.telling.narrative import shortened
 
@@ -69,7 +69,6 @@ COMMITS_LATE = (
     "a deferred trigger looks inside of that COMMIT, and no schedule comes between its look and the commit"
 )
 CHAINS = "one command ends a transaction and begins the next, and no schedule comes between"
-_CHAINS = re.compile(r"\s*(?:COMMIT|END|ROLLBACK|ABORT)\b[^;]*\bAND\s+CHAIN\b", re.IGNORECASE)
 COMMITS_INSIDE = "a procedure commits inside, and no schedule comes between its commands"
 NO_SERVER_THERE = "let the operations use one database, and give its address"
 
@@ -192,6 +191,7 @@ def _sent(
     known.explorer_who = task.worker.index, *name
     op = describe(kind, given, idle, server.timed)
     op.reads = op.reads and (op.local or not server.unseen.calls(op.text))
+    op.lasts = is_remembered(server, connection, op)
     levels.begins_at(connection, server.level, op.text)
     if found := _may_be_ended(run, server, connection, idle):
         gen.close()
@@ -204,7 +204,7 @@ def _sent(
         gen, given = driver.asked_again(gen, given, virtual(text_of(given)))
     sends = kind in (driver.EXECUTE, driver.STATEMENT)
     outside = idle and connection.autocommit
-    alone = op.alone = outside and not op.reads and op.text in server.compound
+    alone = op.alone = outside and not op.reads and op.text in server.compound and not controls(op.text)
     if alone and not sends:
         gen.close()
         raise Broken(f"{NO_GATE} (stream(), in autocommit, {shortened(op.text, 80)})", BY_EXECUTE)
@@ -275,7 +275,7 @@ def _looks(
 
 def _met(server: PostgresServer, connection: Any, op: Op, outside: bool) -> Broken | None:
     """The reason why the search cannot go on as it is."""
-    if _CHAINS.match(op.text):
+    if chains(op.text):
         return Broken(f"{CHAINS} ({shortened(op.text, 80)})", WITHOUT_CHAIN)
     if connection.explorer_deferred and deferred.commits_inside(op.text):
         return Broken(f"{COMMITS_LATE} ({shortened(op.text, 80)})", BY_EXECUTE)

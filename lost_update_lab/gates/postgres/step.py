@@ -40,7 +40,6 @@ from lost_update_lab.servers.postgres.limits import TimeLimits
 from lost_update_lab.servers.postgres.locks import keeps
 from lost_update_lab.servers.postgres.memoised import Looked, MemoisedPostgres
 from lost_update_lab.servers.postgres.server import POSTGRES, PostgresServer
-from lost_update_lab.servers.postgres.transactions import lasts
 
 GIVEN_UP = "canceling statement due to user request"
 
@@ -268,7 +267,7 @@ def _as_it_would_be(task: Task, raised: psycopg.Error) -> psycopg.Error:
 
 
 def _tell(world: World, task: Task, op: Op, reply: bytes, shown: str, error: str = "") -> None:
-    task.history.add(op.identity, error.encode() if error else reply)
+    task.history.add(op.identity, shown.encode() if error else reply)
     task.timed |= op.timed
     if is_refused(op, reply, error):
         refusals.note(world, task)
@@ -284,7 +283,7 @@ def _meets(
     has ended may make another one fail. And the session may remember it (a cursor that is held)."""
     if op.local or (op.text in ENDS and not all_counts):
         return
-    if (all_counts and status != TransactionStatus.IDLE) or lasts(op.text):
+    if (all_counts and status != TransactionStatus.IDLE) or op.lasts:
         task.history.add(server.contents())
     elif not op.reads and status != TransactionStatus.IDLE:
         task.history.meets(who, server.contents(), server.clock.asked(op, who).identity)

@@ -12,7 +12,7 @@ from typing import Any
 
 from psycopg.pq import ExecStatus
 
-_DISCARD = b"DISCARD ALL"
+_DISCARD, _DISCARD_TABLES = b"DISCARD ALL", b"DISCARD TEMP"
 
 
 class KeptSessions:
@@ -43,8 +43,11 @@ class KeptSessions:
 
 
 def renew(sessions: Sequence[Any]) -> None:
-    """After a run."""
+    """After a run. A temporary table of it is gone, as those of a process that has just begun are."""
     for each in sessions:
+        if getattr(each, "explorer_stages", False) and not each.closed:
+            each.pgconn.exec_(_DISCARD_TABLES)
+            each.explorer_stages = False
         if getattr(each, "explorer_kept", False) and not each.closed:
             _as_new(each)
 

@@ -21,6 +21,13 @@ _LASTING = re.compile(
     r"|set_config\s*\(",
     re.IGNORECASE,
 )
+_LASTING_INSIDE = re.compile(
+    r"\bset_config\s*\(|\bpg_(?:try_)?advisory_(?:un)?lock|(?:;|\bBEGIN|\bTHEN|\bELSE|\bLOOP)\s*SET\s+(?!LOCAL)",
+    re.IGNORECASE,
+)
+_TEMPORARY = re.compile(r"\b(?:CREATE|INTO)\s+(?:(?:LOCAL|GLOBAL)\s+)?TEMP(?:ORARY)?\b", re.IGNORECASE)
+_CONTROLS = re.compile(r"(?:^|;)\s*(?:BEGIN|START\s+TRANSACTION|COMMIT|END|ROLLBACK|ABORT)\b", re.IGNORECASE)
+_CHAINS = re.compile(r"\s*(?:COMMIT|END|ROLLBACK|ABORT)\b[^;]*\bAND\s+CHAIN\b", re.IGNORECASE)
 #: the name of a function, or what could be one, and its bracket
 CALL = re.compile(r"""(\b(?!(?:IN|AND|OR|VALUES|AS|ON|WHERE|CONFLICT)\b)\w+|")\s*\(""", re.IGNORECASE)
 #: draws no number from a sequence, unless it calls a function
@@ -72,7 +79,7 @@ class PostgresWay(way.Way):
         self, contents: bytes, who: Who, op: Op, reply: bytes, failed: bool, inside: bool, counts: bool
     ) -> None:
         """The session has executed `op` while `contents` were committed. `inside`: it is inside a transaction now."""
-        if lasts(op.text):
+        if op.lasts:
             found = b"" if op.local else contents  # a cursor that is held, and not a setting
             self.lasting = digest(self.lasting, repr(who).encode(), op.identity, found)
         elif counts:
@@ -113,7 +120,27 @@ def changes_nothing(op: Op) -> bool:
 @lru_cache(maxsize=1 << 14)
 def lasts(text: str) -> bool:
     """Does the session remember it when its transaction is over?"""
-    return bool(_LASTING.search(text))
+    return bool(_LASTING.search(text)) or makes_temporary(text)
+
+
+def lasts_inside(function: str) -> bool:
+    """The same for what a function with this text does."""
+    return bool(_LASTING_INSIDE.search(function)) or makes_temporary(function)
+
+
+def makes_temporary(text: str) -> bool:
+    """Does it make a temporary table? Its rows are the session's own."""
+    return bool(_TEMPORARY.search(text))
+
+
+def chains(text: str) -> bool:
+    """Does it end a transaction and begin the next one?"""
+    return bool(_CHAINS.match(text))
+
+
+def controls(text: str) -> bool:
+    """Does one of several statements begin or end a transaction?"""
+    return ";" in text and bool(_CONTROLS.search(text))
 
 
 def draws_number(text: str, counting: Collection[str]) -> bool:

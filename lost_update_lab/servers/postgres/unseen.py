@@ -11,6 +11,7 @@ from lost_update_lab.model.errors import Broken
 from lost_update_lab.servers.compound import names_one, words_of
 from lost_update_lab.servers.numbers import IN_A_ROW, NUMBER
 from lost_update_lab.servers.postgres.clock_words import asks, decides
+from lost_update_lab.servers.postgres.transactions import lasts_inside
 from lost_update_lab.snapshot.catalogue import NOT_THE_USERS
 from lost_update_lab.telling.narrative import shortened
 
@@ -228,6 +229,14 @@ class HiddenOnPostgres:
 
     def names_of(self, question: bytes) -> set[str]:
         return {(name or b"").decode().lower() for (name,) in self.ask(question)}
+
+    def keeps(self, text: str) -> bool:
+        """Does it call a function that changes what the session remembers?"""
+        return bool(self._keeping) and names_one(text, self._keeping)
+
+    @cached_property
+    def _keeping(self) -> set[str]:
+        return self._with_above({name for name, text in self._functions if lasts_inside(text)})
 
     @cached_property
     def _deferrable(self) -> set[str]:

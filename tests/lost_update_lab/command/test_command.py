@@ -150,6 +150,10 @@ def test_trust_beside_a_table_account_of_the_users(scenario_urls: tuple[str, str
         (["explore", "nothing:here"], "nothing:here is not found: No module named 'nothing'"),
         (["explore", "nothing"], "names nothing: write module:name"),
         (["explore", f"{HERE}:HERE"], "is not found"),
+        (
+            ["explore", f"{HERE}:no_scenario"],
+            "no_scenario is no scenario. One takes `race`, and nothing else",
+        ),
         (["replay", "nonsense"], "'nonsense' is no id of a schedule"),
         (["replay", f"{HERE}:voucher/v/!"], "is no id of a schedule"),
     ],

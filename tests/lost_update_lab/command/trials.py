@@ -178,3 +178,6 @@ def endless(race: Race) -> None:
         race.worker(str(customer), redeem_again_and_again, "XMAS", customer=customer)
     race.invariant(lambda: print("asked", flush=True) or redemptions() < 99, "it is never so")
     race.explore(faults=3)
+
+
+def no_scenario() -> None: ...

@@ -20,6 +20,7 @@ import pytest
 import redis
 
 from lost_update_lab import Mistake, Result, worker
+from lost_update_lab.invariants import balance_conserved, never_below
 from lost_update_lab.runs import hang
 from lost_update_lab.scenarios.judging import is_deadlock
 from lost_update_lab.scenarios.result import KEPT
@@ -119,6 +120,68 @@ def test_an_invariant_that_never_holds(trial: Trial) -> None:
 @pytest.mark.deep
 def test_an_invariant_that_holds_at_the_end_only_is_none(trial: Trial) -> None:
     assert trial(two(redeem_locked), setup=one_voucher, invariant=lambda: redemptions() == 1).kept
+
+
+def forgets_to_return() -> None:
+    redemptions() == 1  # noqa: B015
+
+
+def asserts_by_another_function() -> None:
+    one_redemption()
+
+
+def one_redemption() -> None:
+    assert redemptions() == 1
+
+
+def test_an_invariant_that_can_never_fail(trial: Trial) -> None:
+    """It returned None, which passes for an assertion that holds: kept."""
+    told = "returned nothing, and asserts nothing: no schedule can break it. Return whether it holds"
+    with pytest.raises(Mistake, match=told):
+        trial(two(redeem), setup=one_voucher, invariant=forgets_to_return)
+    found = trial(two(redeem), setup=one_voucher, invariant=asserts_by_another_function, control=False)
+    assert found.verdict == "violated"
+
+
+@pytest.mark.parametrize(
+    ("invariant", "told"),
+    [
+        (
+            balance_conserved("nothing.n"),
+            'balance_conserved cannot be asked: relation "nothing" does not exist',
+        ),
+        (never_below("voucher.price"), 'never_below cannot be asked: column "price" does not exist'),
+    ],
+)
+def test_a_table_or_a_column_that_is_not_there(trial: Trial, invariant: Any, told: str) -> None:
+    with pytest.raises(Mistake, match=f"{told}. Name a table, and columns, that the setup has made"):
+        trial(two(redeem), setup=one_voucher, invariant=invariant)
+
+
+def test_workers_that_are_no_list(trial: Trial) -> None:
+    with pytest.raises(Mistake, match=r"takes a list of workers, .*: explore\(\[redeem, redeem\]\)"):
+        trial(redeem, setup=one_voucher)
+
+
+@pytest.mark.parametrize("address", ["sqlite:///shop.db", "postgresql+psycopg://me@localhost/shop_test"])
+def test_an_address_of_something_else(trial: Trial, address: str) -> None:
+    with pytest.raises(Mistake, match=r"is no address of PostgreSQL. One looks like postgresql://"):
+        trial(two(redeem), setup=one_voucher, database=address)
+
+
+def large_object(sql: Any) -> None:
+    sql.execute("SELECT lo_create(0)")
+
+
+def test_what_was_there_before_and_cannot_be_put_back(trial: Trial, scenario_urls: tuple[str, str]) -> None:
+    """It ended in a traceback."""
+    with psycopg.connect(scenario_urls[0], autocommit=True) as sql:
+        large_object(sql)
+        try:
+            with pytest.raises(Mistake, match=r"large object.* no snapshot puts that back"):
+                trial(two(redeem), setup=one_voucher)
+        finally:
+            sql.execute("SELECT lo_unlink(oid) FROM pg_largeobject_metadata")
 
 
 def test_an_invariant_that_raises(trial: Trial) -> None:

@@ -6,12 +6,14 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from decimal import Decimal
 from functools import partial
 from typing import Any
 
 import pytest
 
 from lost_update_lab import Result
+from lost_update_lab.invariants import balance_conserved
 from lost_update_lab.scenarios.result import KEPT
 from lost_update_lab.under_test.operations import VIOLATED
 from lost_update_lab.under_test.results import ResultText
@@ -189,3 +191,48 @@ def test_an_object_that_contains_itself_has_a_text() -> None:
     assert len(ResultText.of(knot)) < 100_000
     wide = [Job(Job(Job([Job(n) for n in range(1000)]))) for _ in range(100)]
     assert len(ResultText.of(wide)) < 1_000_000
+
+
+def exact_amounts(sql: Any) -> None:
+    sql.execute("DROP TABLE IF EXISTS purse")
+    sql.execute("CREATE TABLE purse (id int PRIMARY KEY, wei numeric(40, 18), more jsonb)")
+    sql.execute("INSERT INTO purse VALUES (1, 12.345678901234567890, '{\"a\": 12.345678901234567890}')")
+
+
+def adds_a_little(sql: Any) -> None:
+    (before,) = sql.execute("SELECT wei FROM purse").fetchone()
+    sql.execute("UPDATE purse SET wei = %s", (before + Decimal("1e-16"),))
+
+
+def adds_a_little_in_json(sql: Any) -> None:
+    (before,) = sql.execute("SELECT more ->> 'a' FROM purse").fetchone()
+    sql.execute(
+        "UPDATE purse SET more = jsonb_build_object('a', %s::numeric)", (Decimal(before) + Decimal("1e-16"),)
+    )
+
+
+@pytest.mark.parametrize("operation", [adds_a_little, adds_a_little_in_json])
+def test_the_last_digit_of_an_amount_counts(trial: Trial, operation: Callable[..., Any]) -> None:
+    """As floats, what both have added and what one of them has added were equal."""
+    result = trial([operation, operation], setup=exact_amounts, control=False)
+    assert result.verdict == VIOLATED
+    assert "12.345678901234567890" in str(result)
+    sentence = "the sum of purse.wei is not what it was: money was made or lost"
+    conserved = trial(
+        [adds_a_little, adds_a_little], setup=exact_amounts, invariant=balance_conserved("purse.wei")
+    )
+    assert (conserved.verdict, conserved.sentence) == (VIOLATED, sentence)
+
+
+def scaled(sql: Any) -> None:
+    sql.execute("DROP TABLE IF EXISTS purse; CREATE TABLE purse (id int PRIMARY KEY, amount numeric)")
+    sql.execute("INSERT INTO purse VALUES (1, 100)")
+
+
+def becomes(amount: str, sql: Any) -> None:
+    sql.execute("UPDATE purse SET amount = %s", (Decimal(amount),))
+
+
+def test_zeros_at_the_end_of_an_amount_do_not(trial: Trial) -> None:
+    workers = [(becomes, "5.00"), (becomes, "5.0")]
+    assert trial(workers, setup=scaled, control=False).verdict == KEPT
