@@ -11,6 +11,7 @@ from types import MappingProxyType, TracebackType
 from typing import Any, Self, TypeVar
 
 from lost_update_lab.gates import (
+    celery,
     clocks,
     coroutines,
     event_loop,
@@ -81,6 +82,7 @@ GATES: tuple[Callable[[Patches], None], ...] = (
     imports.install,
     logs.install,
     process_memory.install,
+    celery.install,
 )
 T = TypeVar("T")
 _now = time.perf_counter  # the real one: workers see another

@@ -60,6 +60,7 @@ def by_an_endpoint_of_drf(locks: bool) -> Any:
 
 
 queue = celery.Celery("shop", broker="memory://")
+queue.conf.task_always_eager = True
 
 
 @queue.task
@@ -67,9 +68,14 @@ def redeem_in_celery(locks: bool) -> bool:
     return redeem(locks)
 
 
+@queue.task
+def returns_one() -> int:
+    return 1
+
+
 def by_celery(locks: bool) -> Any:
-    """As its worker calls it. (`get()` asks a flag of Celery's whole process whether another task is running.)"""
-    return redeem_in_celery.apply((locks,)).result
+    """`get()` asks a variable of Celery's whole process whether a task runs."""
+    return redeem_in_celery.delay(locks).get()
 
 
 later = procrastinate.App(connector=InMemoryConnector())
@@ -124,3 +130,9 @@ def test_the_broken_form_is_violated_and_the_mended_one_exhausted(trial: Trial, 
     assert "test_kinds_of_workers.py" in str(broken)
     mended = trial([(kind, True)] * 2, setup=one_voucher, crashes=1)
     assert (mended.verdict, mended.exhausted) == ("kept", True)
+
+
+def test_a_task_of_celery_that_was_cut_off_leaves_nothing(trial: Trial) -> None:
+    """No task of the user's program could wait for its result any more."""
+    trial([(by_celery, False)] * 2, setup=one_voucher, crashes=1)
+    assert returns_one.delay().get() == 1
