@@ -30,7 +30,7 @@ from lost_update_lab.schedule.interrupt import Interrupt, interruptible
 from lost_update_lab.snapshot.redis import RedisSnapshot
 from lost_update_lab.snapshot.tables import Tables
 from lost_update_lab.under_test.handed import handed
-from lost_update_lab.under_test.operations import BREACHES, Framework
+from lost_update_lab.under_test.operations import BREACHES, VIOLATED, Framework
 from lost_update_lab.under_test.scenario import (
     FAULT_WORDS,
     Mistake,
@@ -212,6 +212,9 @@ def opened(
         yield Opened(scenario, servers, of, tables, keys, frameworks, patches, judge, frozenset(chance))
 
 
+EVEN_IN_TURNS = "the workers break it even one after the other, in every order: this is no race"
+
+
 def _keys(servers: Servers) -> object:
     """What Redis holds now."""
     if not servers.redis:
@@ -236,6 +239,9 @@ def _keys_as_found(servers: Servers) -> Iterator[None]:
 
 
 def _notes(opened: Opened) -> Iterator[str]:
+    orders = opened.judge.serial.all() if opened.judge.serial and opened.scenario.invariants else []
+    if orders and all(each.judgement.word == VIOLATED for each in orders):
+        yield EVEN_IN_TURNS
     if opened.remembered:
         held = ", ".join(opened.remembered)
         yield f"{held} is not the same after each schedule. Each worker should begin like a new process"

@@ -23,6 +23,8 @@ from lost_update_lab.under_test.operations import BREACHES, VIOLATED, Operations
 _LETTERS = {word[0]: word for word in BREACHES}
 #: a server of the engine's → its name for people
 NAMES = {"redis": "Redis", "postgres": "PostgreSQL", "mariadb": "MariaDB"}
+#: the kinds of steps that the worker's own thread does. Another one may carry out its crash
+OWN_STEPS = frozenset({"step", "lost-reply", "cancel"})
 Held = Mapping[tuple[str, str], str]
 
 
@@ -96,7 +98,8 @@ class StepRecorder:
             self._tables, self._held, self._versions = {}, dict(self._opening), {}
         place = anywhere()
         sent_before = step.task in run.names and run.task(step.task).unheard  # by code that went on since
-        line = None if sent_before or not step.worker else (place and place.line) or own_line()
+        own = step.kind in OWN_STEPS and step.worker and not sent_before
+        line = ((place and place.line) or own_line()) if own else None
         self.lines.append(line)
         with beside():
             before, now = self._look()

@@ -158,6 +158,16 @@ def test_a_table_or_a_column_that_is_not_there(trial: Trial, invariant: Any, tol
         trial(two(redeem), setup=one_voucher, invariant=invariant)
 
 
+def tops_up(sql: Any) -> None:
+    sql.execute("UPDATE stock SET left_ = left_ + 1 WHERE id = 1")
+
+
+def test_what_breaks_one_after_the_other_is_no_race(trial: Trial) -> None:
+    result = trial([tops_up, tops_up], setup=three_rows, invariant=balance_conserved("stock.left_"))
+    assert result.verdict == "violated"
+    assert "the workers break it even one after the other, in every order: this is no race" in result.notes
+
+
 def test_workers_that_are_no_list(trial: Trial) -> None:
     with pytest.raises(Mistake, match=r"takes a list of workers, .*: explore\(\[redeem, redeem\]\)"):
         trial(redeem, setup=one_voucher)
