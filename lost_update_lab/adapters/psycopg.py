@@ -39,6 +39,8 @@ EXECUTE, COMMIT, ROLLBACK, ENTER, EXIT = (
     "_enter_gen",
     "_exit_gen",
 )
+#: … the one of a server-side cursor, which looks at the rows as they are now, and fetches them later
+DECLARE = "_declare_gen"
 #: … the one of the handshake, of both forms
 CONNECTING = "_connect_gen"
 #: … the one that waits for notifications
@@ -71,6 +73,7 @@ LIBRARY = Library(
         Names(psycopg.Connection, (*_CONNECTION, COMMIT, ROLLBACK, *SILENT)),
         Names(psycopg.Cursor, (EXECUTE, "_query", "_query_cls", "_results", "_rowcount")),
         Names(psycopg.Cursor, ("_select_current_result",)),
+        Names(psycopg.ServerCursor, (DECLARE,)),
         Names(psycopg.Cursor._execute_gen, ("self", "query", "params", "prepare", "binary")),
         Names(transaction.Transaction, (ENTER, EXIT, "_outer_transaction")),
         Names(transaction.Transaction._enter_gen, ("self",)),

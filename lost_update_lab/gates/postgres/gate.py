@@ -191,7 +191,7 @@ def _sent(
     known.explorer_who = task.worker.index, *name
     op = describe(kind, given, idle, server.timed)
     op.reads = op.reads and (op.local or not server.unseen.calls(op.text))
-    op.lasts = is_remembered(server, connection, op)
+    op.lasts = kind == driver.DECLARE or is_remembered(server, connection, op)
     levels.begins_at(connection, server.level, op.text)
     if found := _may_be_ended(run, server, connection, idle):
         gen.close()

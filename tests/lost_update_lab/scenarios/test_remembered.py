@@ -110,6 +110,34 @@ def test_what_was_kept_may_be_stale(trial: Trial, keeps: Callable[[], bool]) -> 
     assert result.verdict == VIOLATED
 
 
+def charges_by_a_cursor(name: str) -> None:
+    with connected() as sql:
+        with sql.cursor(name) if name else sql.cursor() as cursor:
+            cursor.execute("SELECT balance FROM account")
+            (balance,) = cursor.fetchone()
+        sql.execute("UPDATE account SET balance = %s", [balance - 10])
+
+
+def deposits_and_charges_back() -> None:
+    for amount in (20, -20):
+        with connected() as sql:
+            sql.execute("UPDATE account SET balance = balance + %s", [amount])
+
+
+@pytest.mark.parametrize("name", ["", "c"])
+def test_a_cursor_of_the_servers_keeps_the_rows_that_it_looked_at(trial: Trial, name: str) -> None:
+    """Its SELECT is told nothing, and what it is told later does not follow from what is committed then."""
+    workers = [worker("A", charges_by_a_cursor, name), worker("B", deposits_and_charges_back)]
+    given = {"setup": lambda sql: sql.execute(SETUP), "control": False}
+
+    def at_most_90() -> bool:
+        with connected() as sql:
+            return bool(sql.execute("SELECT balance <= 90 FROM account").fetchone() == (True,))
+
+    result = trial(workers, invariant=at_most_90, **given)
+    assert (result.verdict, result.exhausted) == (VIOLATED, True)
+
+
 def begins_and_locks_in_one_command() -> None:
     with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as sql:
         sql.execute("BEGIN; SELECT 1 FROM account FOR UPDATE")
