@@ -318,7 +318,10 @@ def _result(opened: Opened, finding: Finding, notes: list[str], cannot_tell: boo
 
 def _never_overlapped(opened: Opened) -> str:
     if len(opened.scenario.workers) == 1 and opened.scenario.faults:
-        return "no fault could come: the operation sent no command"
+        return (
+            "no fault could touch the operation: for a pause, or a clock that jumps, there has to be a lease or a "
+            "clock, and for every other one a command"
+        )
     told = "the operations never overlapped: fewer than two of them sent a command"
     if not opened.carried:
         return told
@@ -350,9 +353,7 @@ def _bounds(scenario: Scenario, searched: Any, seconds: float, replayed: bool) -
         return f"one schedule of {names}, {faults} in it, replayed"
     how = "every order" if searched.exhausted else "not every order"
     left = searched.left_in_deadlock and f"; {searched.left_in_deadlock} were left at a deadlock"
-    return (
-        f"{how} of {names}, {faults} in each: {searched.schedules} schedules in {seconds:.1f} s{left or ''}"
-    )
+    return f"{how} of {names}, {faults} in each: {searched.schedules} schedule{'s' * (searched.schedules != 1)} in {seconds:.1f} s{left or ''}"
 
 
 def _callers(scenario: Scenario) -> str:

@@ -83,6 +83,10 @@ def _operation(name: str, call: Any, args: tuple[Any, ...], keywords: Mapping[st
     if inspect.iscoroutine(call) or not callable(call):
         told = f"{call!r} of {name} is no callable, but {type(call).__name__}"
         raise Mistake(f"{told}. Give the function and its arguments apart: worker({name!r}, redeem, 'XMAS')")
+    if inspect.isgeneratorfunction(call) or inspect.isasyncgenfunction(call):
+        raise Mistake(
+            f"{call.__qualname__} of {name} is a generator: to call it runs none of it. Give what uses it up"
+        )
     operation = Operation(call, args, keywords, tuple(_free(call)))
     try:
         operation.wants  # noqa: B018  (it raises)

@@ -96,7 +96,7 @@ def learn(
         connection.closed,
         keeps=keeps(connection),
     )
-    told, counts = reply or shown.encode(), server.answers.counts(op)
+    told, counts = shown.encode() if error else reply, server.answers.counts(op)
     how = connection.explorer_timed, told, bool(error), session.inside, counts
     server.way.went(connection.explorer_found, connection.explorer_who, *how)
     if asked and not server.answers.closed:

@@ -182,7 +182,7 @@ class MemoisedPostgres(MemoisedServer):
             self.draws.ended(who)
         elif counts:
             self.draws.drew(who, op.text)
-        told, failed = answer.reply or answer.error.encode(), bool(answer.error)
+        told, failed = answer.shown.encode() if answer.error else answer.reply, bool(answer.error)
         self.way.went(self.everything, who, op, told, failed, answer.session.inside, counts)
         self.changed |= not op.reads
         if not changes_nothing(op):

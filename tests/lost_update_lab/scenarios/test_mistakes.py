@@ -39,6 +39,14 @@ def test_no_callable() -> None:
         worker("Ann", "done")
 
 
+def test_a_generator() -> None:
+    def redeems() -> Iterator[None]:
+        yield
+
+    with pytest.raises(Mistake, match=r"redeems of Ann is a generator: to call it runs none of it"):
+        worker("Ann", redeems)
+
+
 def test_arguments_that_do_not_fit() -> None:
     with pytest.raises(Mistake, match=r"Ann cannot call redeem: redeem\(\) misses the argument 'customer'"):
         worker("Ann", redeem, "XMAS")
