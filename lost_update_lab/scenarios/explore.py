@@ -353,7 +353,8 @@ def _bounds(scenario: Scenario, searched: Any, seconds: float, replayed: bool) -
         return f"one schedule of {names}, {faults} in it, replayed"
     how = "every order" if searched.exhausted else "not every order"
     left = searched.left_in_deadlock and f"; {searched.left_in_deadlock} were left at a deadlock"
-    return f"{how} of {names}, {faults} in each: {searched.schedules} schedule{'s' * (searched.schedules != 1)} in {seconds:.1f} s{left or ''}"
+    many = f"{searched.schedules} schedule{'s' * (searched.schedules != 1)}"
+    return f"{how} of {names}, {faults} in each: {many} in {seconds:.1f} s{left or ''}"
 
 
 def _callers(scenario: Scenario) -> str:
