@@ -93,3 +93,19 @@ def test_a_key_that_a_crash_leaves_is_what_is_told(trial: Trial) -> None:
     assert ", and nothing of " in told, told
     assert "key lock: here only" in told, told
     assert "account: here" not in told, told
+
+
+def transfers_by_itself(sql: Any, redis: Any) -> None:
+    """Only one transfer at a time. What a crash leaves is somebody else's business here."""
+    if redis.set("lock", 1, nx=True):
+        transfers(sql)
+        redis.delete("lock")
+
+
+def test_one_caller_cannot_show_that_an_invariant_overlooks_a_lost_update(trial: Trial) -> None:
+    """The control said so: without the lock a crash leaves half of a transfer, which is no serial order."""
+    positive = (lambda: True, "anything goes")
+    result = trial(
+        [transfers_by_itself], setup=lambda sql: sql.execute(ACCOUNTS), crashes=1, invariant=positive
+    )
+    assert (result.verdict, result.exhausted) == (KEPT, True)
