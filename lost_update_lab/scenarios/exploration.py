@@ -309,7 +309,7 @@ def volatile(serial: SerialOrders, opened: Opened) -> Names:
             "Let the operations make it anew each time"
         )
     if begun and not opened.cached:  # cached functions are reported already
-        only_once.look(begun, first, serial.harness.servers)
+        only_once.look(begun, first, serial.harness.servers, serial.carried)
     return set(_different(one, other)) - set(opened.left_out)
 
 

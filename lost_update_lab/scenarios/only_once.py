@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lost_update_lab.scenarios.serial import Serial
@@ -29,10 +29,10 @@ from lost_update_lab.under_test.scenario import Mistake
 
 ONLY_ONCE = (
     "only the first run sent {command!r}: something outside of the servers, which a process fills once, keeps the "
-    "others from it (a thread's own variable, a closure, an object, a class). No schedule would try what two new "
-    "processes do there. Keep it in a global of the module, as a plain value, or let the operations make it anew each "
-    "time; or do that step in the setup"
+    "others from it ({what}). No schedule would try what two new processes do there. Keep it in a global of the "
+    "module, as a plain value, or let the operations make it anew each time; or do that step in the setup"
 )
+UNKNOWN = "a thread's own variable, a closure, an object, a class"
 _CHANGES = re.compile(
     r"(?:INSERT|UPDATE|DELETE|MERGE|REPLACE|CALL|TRUNCATE|DO|EXECUTE)\b|WITH\b.*\b(?:INSERT|UPDATE|DELETE|MERGE)\b",
     re.IGNORECASE | re.DOTALL,
@@ -45,8 +45,9 @@ NO_SCRIPT = "No matching script"
 _OF_REDIS = frozenset({"EVAL", "EVALSHA", "FCALL", "EXEC"})
 
 
-def look(first: Serial, second: Serial, servers: Mapping[str, Any]) -> None:
-    """Two runs of the same order. Raises Mistake."""
+def look(first: Serial, second: Serial, servers: Mapping[str, Any], changed: Sequence[str] = ()) -> None:
+    """Two runs of the same order. `changed`: what the first one has changed, as far as that is known. Raises
+    Mistake."""
     left = Counter((op.server, comparable(op.text)) for op, _ in second.commands)
     for op, reply in first.commands:
         command = comparable(op.text)
@@ -54,7 +55,8 @@ def look(first: Serial, second: Serial, servers: Mapping[str, Any]) -> None:
             continue
         left[op.server, command] -= 1
         if left[op.server, command] < 0 and not op.reads and _writes(servers.get(op.server), op.text):
-            raise Mistake(ONLY_ONCE.format(command=str(command)[:200]))
+            what = ", ".join(changed[:3]) or UNKNOWN
+            raise Mistake(ONLY_ONCE.format(command=str(command)[:200], what=what))
 
 
 def _writes(server: Any, text: str) -> bool:

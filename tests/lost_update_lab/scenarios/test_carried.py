@@ -39,7 +39,20 @@ def redeem_locked_by_ann(sql: Any) -> str:
 @pytest.mark.deep
 def test_an_object_that_the_workers_share(trial: Trial) -> None:
     shared = Voucher(uses=1)
-    result = trial([worker("Ann", use, shared), worker("Bob", use, shared)], setup=one_voucher)
+    told = r"only the first run sent 'UPDATE voucher .* \(Ann's voucher\.uses, Bob's voucher\.uses\)"
+    with pytest.raises(Mistake, match=told):
+        trial([worker("Ann", use, shared), worker("Bob", use, shared)], setup=one_voucher)
+
+
+def look_once(voucher: Voucher, sql: Any) -> None:
+    if voucher.uses:
+        voucher.uses -= 1
+        sql.execute("SELECT uses FROM voucher")
+
+
+def test_an_object_that_keeps_the_workers_from_looking(trial: Trial) -> None:
+    shared = Voucher(uses=1)
+    result = trial([worker("Ann", look_once, shared), worker("Bob", look_once, shared)], setup=one_voucher)
     assert result.verdict == "inconclusive"
     assert "share what is changed in memory: Ann's voucher.uses, Bob's voucher.uses" in result.cause
     assert "an object that was loaded before is one object for all workers" in result.remedy

@@ -111,9 +111,10 @@ def test_an_invariant_that_stays_in_a_transaction(trial: Trial) -> None:
 def test_an_invariant_that_keeps_a_table_locked(trial: Trial) -> None:
     held: list[Any] = []
 
-    def locks() -> None:
+    def locks() -> bool:
         held.append(psycopg.connect(os.environ["DATABASE_URL"]))
         held[-1].execute("LOCK TABLE voucher IN SHARE MODE")
+        return True
 
     with pytest.raises(
         Mistake, match=r"a session that is no worker's has locked it\. The remedy: let what has op"
