@@ -15,20 +15,22 @@ _RAISES = frozenset({"LOAD_ASSERTION_ERROR", "RAISE_VARARGS", "LOAD_COMMON_CONST
 _ASSERTS = re.compile(r"assert|check|verif|ensure|expect|fail|raise|must|should|valid", re.IGNORECASE)
 
 
-@cache
-def can_fail(holds: Callable[..., Any], depth: int = DEPTH) -> bool:
+def can_fail(holds: Callable[..., Any]) -> bool:
     """Does it assert or raise, or call what may do so? True if its code cannot be read."""
     function = _function(holds)
-    if function is None:
-        return True
+    return function is None or _can_fail(function, DEPTH)
+
+
+@cache
+def _can_fail(function: FunctionType, depth: int) -> bool:
     codes = list(_codes(function.__code__))
     names = {name for code in codes for name in code.co_names}
     if any(map(_ASSERTS.search, names)) or any(
         step.opname in _RAISES for code in codes for step in dis.get_instructions(code)
     ):
         return True
-    called = [each for name in names if (each := function.__globals__.get(name)) is not None]
-    return depth > 0 and any(can_fail(each, depth - 1) for each in called if isinstance(each, FunctionType))
+    called = [each for name in names if isinstance(each := function.__globals__.get(name), FunctionType)]
+    return depth > 0 and any(_can_fail(each, depth - 1) for each in called)
 
 
 def _function(holds: Any) -> FunctionType | None:

@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 from lost_update_lab.model.digest import digest
@@ -132,7 +133,14 @@ class _Canonical:
     def __init__(
         self, rows: Rows, opening: Rows, left_out: Collection[tuple[str, str]], known: Collection[str]
     ) -> None:
-        self.rows, self.left_out, self.known = rows, left_out, known
+        self.left_out, self.known = left_out, known
+        #: rows that are as they were hold nothing fresh, and refer to nothing new (50,000 rows: a third of the time)
+        self.rows: dict[Table, list[Row]] = {}
+        self.same: dict[Table, list[Row]] = {}
+        for table, of in rows.items():
+            before = {_key(table, row): row for row in opening[table]} if table.key else {}
+            self.rows[table] = [row for row in of if before.get(_key(table, row)) != row]
+            self.same[table] = [row for row in of if before.get(_key(table, row)) == row]
         self.old = {t: {name: {row[name] for row in opening[t]} for name in t.meaningless} for t in rows}
         self._colours: dict[tuple[int, Hashable], str] = {}
         self._fresh: dict[str, str] = {}
@@ -154,7 +162,12 @@ class _Canonical:
             )
         texts = self._texts()
         found = {
-            table.title: tuple(sorted(text for t, _, text in texts if t is table)) for table in self.rows
+            table.title: tuple(
+                sorted(
+                    [*map(partial(self._unchanged, table), of), *(text for t, _, text in texts if t is table)]
+                )
+            )
+            for table, of in self.same.items()
         }
         numbers = _where(
             (row[name], table.title, name, text)
@@ -183,6 +196,10 @@ class _Canonical:
                 told[name] = self._told(value)
         return json.dumps(told, sort_keys=True, ensure_ascii=False)
 
+    def _unchanged(self, table: Table, row: Row) -> str:
+        told = {name: value for name, value in row.items() if (table.title, name) not in self.left_out}
+        return json.dumps(told, sort_keys=True, ensure_ascii=False, default=number)
+
     def _told(self, value: Any) -> Any:
         if isinstance(value, dict):
             return {name: self._told(each) for name, each in value.items()}
@@ -195,6 +212,10 @@ class _Canonical:
         for key in {*fresh_keys(value, self.known)}:
             value = value.replace(key, f"{RANDOM} {self._fresh.get(key_of(key), '')}".rstrip())
         return timeless(value, self.known)
+
+
+def _key(table: Table, row: Row) -> str:
+    return repr([row[column] for column in table.key])
 
 
 def _colour(text: str) -> str:

@@ -10,6 +10,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -140,6 +141,22 @@ def asserts_by_another_function() -> None:
 
 def one_redemption() -> None:
     assert redemptions() == 1
+
+
+@dataclass
+class NeverBelow:
+    """Two that are equal are one, so it has no hash."""
+
+    floor: int
+
+    def __call__(self) -> None:
+        assert redemptions() >= self.floor
+
+
+def test_an_object_that_asserts(trial: Trial) -> None:
+    assert (
+        trial(two(redeem_locked), setup=one_voucher, invariant=NeverBelow(0), control=False).verdict == "kept"
+    )
 
 
 def test_an_invariant_that_can_never_fail(trial: Trial) -> None:
