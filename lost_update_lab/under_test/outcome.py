@@ -139,8 +139,10 @@ class _Canonical:
         self.same: dict[Table, list[Row]] = {}
         for table, of in rows.items():
             before = {_key(table, row): row for row in opening[table]} if table.key else {}
-            self.rows[table] = [row for row in of if before.get(_key(table, row)) != row]
-            self.same[table] = [row for row in of if before.get(_key(table, row)) == row]
+            self.rows[table], self.same[table] = [], []
+            for row in of:
+                kept = self.same if before.get(_key(table, row)) == row else self.rows
+                kept[table].append(row)
         self.old = {t: {name: {row[name] for row in opening[t]} for name in t.meaningless} for t in rows}
         self._colours: dict[tuple[int, Hashable], str] = {}
         self._fresh: dict[str, str] = {}
