@@ -272,7 +272,8 @@ class Harness:
 
     def _begin(self, run: Run, real: Collection[int] | None) -> None:
         """The workers in `real` (None: all) run their real code, each in its thread. The others are replayed."""
-        if real != () and self.recording and not self.recording.useless:
+        played = real is not None and not real
+        if not played and self.recording and not self.recording.useless:
             run.recorder = Recorder(self.recording, run)
         for worker, thread in zip(run.workers, self.threads, strict=True):
             if real is None or worker.index in real:
@@ -282,7 +283,7 @@ class Harness:
                 worker.main.steps = replayed(run, worker.main, self.recording)
         attach(Here(run, run.workers[0].main, inside=1))  # this thread may talk to the servers
         try:
-            run.play() if real == () else run.begin()
+            run.play() if played else run.begin()
         finally:
             attach(None)
 
