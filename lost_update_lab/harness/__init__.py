@@ -106,6 +106,8 @@ class Harness:
         self.until, self.runs = _now() + (bounds.budget or inf), 0
         self.all_begin = False  # also the workers that wait for a crash: so that their clients are warm, too
         self.one_by_one = False  # serial orders: nothing is delivered twice
+        #: how far each worker's clocks run ahead, in µs, and by what its random numbers are drawn (serial.py)
+        self.ahead, self.seed = 0, ""
         self.keeps = False  # a search is under way, and what exists stays until its end (garbage.py)
         #: found out before a search (poll_calibration.py): does a worker look at a wall clock? The longest lease, in µs
         self.looks, self.longest = False, 0
@@ -164,6 +166,8 @@ class Harness:
         for server in self.servers.values():
             server.begin(known.get(server.name, -1))
             server.learns = self.learns
+            if self.ahead and server.timed:
+                server.jump(self.ahead)
         if self.learns and not self._opening:
             self._opening = {name: server.memoised() for name, server in self.servers.items()}
         workers = [self._worker(index) for index in range(self.bounds.workers)]
@@ -288,7 +292,8 @@ class Harness:
             attach(None)
 
     def _worker(self, index: int) -> WorkerProcess:
-        worker = WorkerProcess(chr(ord("A") + index), index)
+        worker = WorkerProcess(chr(ord("A") + index), index, offset=self.ahead)
+        worker.chance.seed = self.seed and f"{self.seed} {index}"
         thread = self.threads[index]
         worker.tasks.append(Task(worker.name, worker, main=True, thread=thread.thread, go=thread.begin))
         return worker

@@ -73,13 +73,15 @@ class Opened:
     remembered: tuple[str, ...] = ()
     #: what the operations carry with them, and change
     carried: tuple[str, ...] = ()
+    #: as in Operations
+    moving: Collection[str] = ()
     has_run: bool = False
     #: what the first run has left in the user's modules, as each worker's own; and the cached functions that have asked
     memory: Memory | None = None
     cached: tuple[str, ...] = ()
 
     @cached_property
-    def known(self) -> frozenset[str]:
+    def known(self) -> Collection[str]:
         """The times and random keys of the opening state, and of the arguments."""
         operations = (op for worker in self.scenario.workers for op in worker.operations)
         given = (ResultText.of(op.given, None) for op in operations)
@@ -114,6 +116,7 @@ class Opened:
             self.left_out,
             self.known,
         )
+        system.moving = self.moving
         with ExitStack() as stack:
             if self.scenario.always:
                 reader = InvariantReader(self.scenario.always, self._leave)
@@ -206,6 +209,7 @@ def _looked_at(
     examine(serial)
     if not opened.scenario.invariants:
         serial.close()
+        opened.known, opened.moving = system.known, system.moving
     return True
 
 

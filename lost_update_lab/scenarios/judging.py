@@ -188,14 +188,10 @@ class Judge:
             return
         outcome = observed.outcome
 
-        def differing(other: Serial) -> list[str]:
-            here, there = outcome.keys, other.outcome.keys
-            return sorted(key for key in {*here, *there} if here.get(key) != there.get(key))
-
         def distance(other: Serial) -> int:
             tables = {*outcome.rows, *other.outcome.rows}
             wrong = [t for t in tables if outcome.rows.get(t) != other.outcome.rows.get(t)]
-            wrong += differing(other)
+            wrong += outcome.keys.unlike(other.outcome.keys)
             return 2 * len(wrong) + len([i for i in whole if not self._answered(outcome, other.outcome, [i])])
 
         best = min(serials, key=distance)
@@ -205,9 +201,8 @@ class Judge:
             here, there = outcome.rows.get(table), best.outcome.rows.get(table)
             if here != there:
                 yield f"{table}: {_rows('here', here, there)}; {_rows('there', there, here)}"
-        for key in differing(best):
-            both = "has another value" if key in outcome.keys else "there only"
-            yield f"key {key}: {'here only' if key not in best.outcome.keys else both}"
+        for key in outcome.keys.unlike(best.outcome.keys):
+            yield f"key {key}: {outcome.keys.told(best.outcome.keys, key)}"
         together = all(self._answered(outcome, best.outcome, [each]) for each in whole)
         for index in whole:
             here_, there_ = outcome.answers[index], best.outcome.answers[index]

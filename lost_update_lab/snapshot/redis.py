@@ -12,6 +12,14 @@ from lost_update_lab.model.coded_lease import coded
 
 #: what PTTL returns for a key without a lease, and for none
 NO_LEASE, GONE = -1, -2
+#: type of a value → the command that reads it, and whether what it returns has an order of its own
+_READ: dict[str, tuple[tuple[Any, ...], bool]] = {
+    "string": (("GET",), True),
+    "list": (("LRANGE", 0, -1), True),
+    "set": (("SMEMBERS",), False),
+    "zset": (("ZRANGE", 0, -1, "WITHSCORES"), True),
+    "hash": (("HGETALL",), True),
+}
 
 
 class RedisSnapshot:
@@ -50,6 +58,24 @@ class RedisSnapshot:
             for key in sorted(self._ask("KEYS", "*"))
             if self._ask("PTTL", key) == NO_LEASE
         }
+
+    def values(self) -> tuple[dict[str, str], dict[str, str]]:
+        """The keys that will stay, and those whose lease will end, each with its value as a text."""
+        lasting: dict[str, str] = {}
+        leased: dict[str, str] = {}
+        for key in sorted(self._ask("KEYS", "*")):
+            found = lasting if self._ask("PTTL", key) == NO_LEASE else leased
+            found[key.decode(errors="backslashreplace")] = self._value(key)
+        return lasting, leased
+
+    def _value(self, key: bytes) -> str:
+        """A set has no order. A stream is read as DUMP returns it, with its groups."""
+        kind = self._ask("TYPE", key).decode()
+        read, ordered = _READ.get(kind, (("DUMP",), True))
+        found = self._ask(read[0], key, *read[1:])
+        if kind == "hash":
+            found = sorted(zip(found[::2], found[1::2], strict=True))
+        return f"{kind} {found if ordered else sorted(found)!r}"
 
     def texts(self) -> list[str]:
         """The keys that existed after the setup, and their values as DUMP returns them."""

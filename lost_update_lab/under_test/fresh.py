@@ -1,7 +1,9 @@
 """Times of day and random keys: those of the opening state and of the arguments are constants, all others are fresh.
 
 What is fresh is another one in each run, and its value means nothing. A constant does mean something: two bookings of
-one slot are not two bookings of two slots.
+one slot are not two bookings of two slots. What is computed from constants alone is one, too: a subscription's end that
+is moved by 30 days, the digest of a text. No form tells that. So the serial orders are run once more with clocks that
+run ahead and with other random numbers (serial.py): what is the same again is a constant.
 """
 
 from __future__ import annotations
@@ -11,9 +13,17 @@ from collections.abc import Collection, Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
+from lost_update_lab.model.bounds import EPOCH
+
 NOW, RANDOM = "‹now›", "‹random›"
 UUID = re.compile(r"[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}", re.IGNORECASE)
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[^\s\"'\\,;)\]}]*")
+
+
+#: a number that may be a Unix time, in seconds down to nanoseconds
+_NUMBER = re.compile(r"(?<![\d.])\d{10,19}(?:\.\d+)?(?![\d.])")
+#: in seconds: as far as a schedule's clocks may come
+_FAR = 86400.0
 
 
 def constants(texts: Iterable[str]) -> frozenset[str]:
@@ -22,7 +32,18 @@ def constants(texts: Iterable[str]) -> frozenset[str]:
     for text in texts:
         found |= {key_of(each) for each in UUID.findall(text)}
         found |= {_moment(each) for each in _TIME.findall(text)}
+        found |= {each for each in _NUMBER.findall(text) if shows_clock(float(each))}
     return frozenset(found)
+
+
+def shows_clock(number: float) -> bool:
+    """Is this a moment of the schedule as a Unix time, in seconds, ms, µs or ns?"""
+    return any(abs(number / unit - EPOCH) < _FAR for unit in (1, 10**3, 10**6, 10**9))
+
+
+def is_fresh(number: float, known: Collection[str]) -> bool:
+    """Is it a Unix time that the run itself has made?"""
+    return shows_clock(number) and str(number) not in known
 
 
 def key_of(uuid: str) -> str:
@@ -44,6 +65,15 @@ def timeless(text: str, known: Collection[str] | None) -> str:
     if known is None:
         return text
     return _TIME.sub(lambda found: found[0] if _moment(found[0]) in known else NOW, text)
+
+
+def without_clock(text: str, known: Collection[str]) -> str:
+    """The text without its fresh times, Unix times too."""
+
+    def told(found: re.Match[str]) -> str:
+        return NOW if found[0] not in known and shows_clock(float(found[0])) else found[0]
+
+    return _NUMBER.sub(told, timeless(text, known))
 
 
 def fresh_keys(text: str, known: Collection[str]) -> Iterator[str]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import json
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -24,7 +25,8 @@ from lost_update_lab.servers.redis.server import RedisServer
 from lost_update_lab.snapshot.redis import RedisSnapshot
 from lost_update_lab.snapshot.tables import Tables
 from lost_update_lab.under_test import mariadb
-from lost_update_lab.under_test.outcome import LeftBehind, Outcome, canonical
+from lost_update_lab.under_test.fresh import comparable, without_clock
+from lost_update_lab.under_test.outcome import KeysLeft, LeftBehind, Outcome, canonical
 from lost_update_lab.under_test.results import ResultText
 from lost_update_lab.under_test.scenario import Operation, Scenario
 from lost_update_lab.under_test.servers import Servers
@@ -99,6 +101,8 @@ class Operations:
         self.name, self.scenario, self.addresses = scenario.name, scenario, servers
         self.database, self.keys, self.frameworks, self.left_out = database, keys, frameworks, left_out
         self.known = known  # the constants (fresh.py)
+        #: the keys with a lease whose values are others in each run
+        self.moving: Collection[str] = ()
         self.judge_by: Callable[[FinishedSchedule], Judgement] = lambda observed: Judgement(UNBROKEN)
         #: the engine's access to the servers, once there is any
         self.servers: Mapping[str, Server] = {}
@@ -107,7 +111,7 @@ class Operations:
         #: how many operations each worker has finished in this schedule
         self.done = [0] * len(scenario.workers)
         self._own = threading.local()
-        self._outcomes: dict[Any, tuple[LeftBehind, Mapping[str, str]]] = {}
+        self._outcomes: dict[Any, tuple[LeftBehind, KeysLeft]] = {}
         self._judged: dict[Any, Judgement] = {}
 
     def reset(self, changed: Collection[str]) -> None:
@@ -196,12 +200,40 @@ class Operations:
         same = all(server.contents() == contents[name] for name, server in self.servers.items())
         return same and contents.get(LEASES, leases) == leases
 
-    def _left_behind(self) -> tuple[LeftBehind, Mapping[str, str]]:
+    def _left_behind(self) -> tuple[LeftBehind, KeysLeft]:
         changed = self.database.changed()
         rows = self.database.rows(changed)
         opening = {table: self.database.opening(table) for table in changed}
         found = canonical(rows, opening, self.left_out, self.known)
-        return found, self.keys.keys() if self.keys else {}
+        lasting, leased = self.keys.values() if self.keys else ({}, {})
+        kept = {key: without_clock(value, self.known) for key, value in lasting.items()}
+        others = {
+            key: without_clock(comparable(value, self.known), self.known) for key, value in leased.items()
+        }
+        others = {key: value for key, value in others.items() if key not in self.moving}
+        return found, KeysLeft(kept, others)
+
+    def texts(self, endings: Sequence[Ending]) -> Iterator[tuple[str, str]]:
+        """What the servers hold now and the workers were told, as it is: (name, text)."""
+        for table, rows in self.database.rows(self.database.changed()).items():
+            for row in rows:
+                shown = {
+                    name: value for name, value in row.items() if (table.title, name) not in self.left_out
+                }
+                yield "", json.dumps(shown, default=str)
+        lasting, leased = self.keys.values() if self.keys else ({}, {})
+        yield from (("", text) for text in lasting.values())
+        yield from leased.items()
+        for ending in endings:
+            told = result_of(ending)
+            yield "", str(told) if isinstance(told, BaseException) else ResultText.of(told, None)
+
+    def knows(self, constants: Collection[str], moving: Collection[str]) -> None:
+        """From now on these times and random keys mean something (fresh.py), and the values of these keys with a lease
+        mean nothing. What was seen before is forgotten."""
+        self.known, self.moving = constants, moving
+        self._outcomes.clear()
+        self._judged.clear()
 
     def show(self) -> dict[str, Any]:
         changed = self.database.changed()

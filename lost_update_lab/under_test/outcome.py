@@ -18,7 +18,15 @@ from typing import Any
 from lost_update_lab.model.digest import digest
 from lost_update_lab.snapshot.catalogue import Table
 from lost_update_lab.snapshot.exact import number
-from lost_update_lab.under_test.fresh import RANDOM, UUID, fresh_keys, key_of, timeless
+from lost_update_lab.under_test.fresh import (
+    NOW,
+    RANDOM,
+    UUID,
+    fresh_keys,
+    is_fresh,
+    key_of,
+    without_clock,
+)
 
 NEW = "‹new›"
 #: how far references are followed to tell new rows, and fresh keys, apart
@@ -40,13 +48,36 @@ class LeftBehind:
 
 
 @dataclass(frozen=True, slots=True)
+class KeysLeft:
+    """Key → its value as a text without fresh times. `lasting`: those that stay; `leased`: those whose lease will end.
+    How long it lasts does not count, nor that it is over in one of two outcomes."""
+
+    lasting: Mapping[str, str] = field(default_factory=dict)
+    leased: Mapping[str, str] = field(default_factory=dict)
+
+    def unlike(self, other: KeysLeft) -> list[str]:
+        """The keys by which two outcomes differ."""
+        here, there = self.lasting, other.lasting
+        found = {key for key in {*here, *there} if here.get(key) != there.get(key)}
+        both = self.leased.keys() & other.leased.keys()
+        return sorted(found | {key for key in both if self.leased[key] != other.leased[key]})
+
+    def told(self, other: KeysLeft, key: str) -> str:
+        """How two outcomes differ by this key."""
+        here, there = ({*each.lasting, *each.leased} for each in (self, other))
+        if key not in here & there:
+            return "here only" if key in here else "there only"
+        return "has another value"
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """`answers`: for each worker, (returned or raised, what). `left`: in the database; `keys`: in Redis. `known`: the
     constants (fresh.py)."""
 
     answers: tuple[tuple[str, Any], ...]
     left: LeftBehind
-    keys: Mapping[str, str]
+    keys: KeysLeft
     known: Collection[str] = ()
 
     @property
@@ -54,7 +85,7 @@ class Outcome:
         return self.left.rows
 
     def left_the_same(self, other: Outcome) -> bool:
-        return (self.rows, self.keys) == (other.rows, other.keys)
+        return self.rows == other.rows and not self.keys.unlike(other.keys)
 
     def answered_the_same(self, other: Outcome, workers: Collection[int], kinds: Sequence[Hashable]) -> bool:
         """`kinds`: for each worker, what it did. Those that did the same answer with the same things in the same
@@ -114,7 +145,8 @@ class _Renaming:
         elif type(one) is type(other) is int and one in here.numbers and other in there.numbers:
             where = here.numbers[one], there.numbers[other]
         else:
-            return bool(one == other)
+            numbers = all(type(each) in (int, float) and is_fresh(each, known) for each in (one, other))
+            return bool(one == other) or numbers
         same: bool = self._there.setdefault(one, other) == other and self._here.setdefault(other, one) == one
         return same and where[0] == where[1]
 
@@ -150,8 +182,11 @@ class _Canonical:
     def left(self) -> LeftBehind:
         for _ in range(ROUNDS):
             texts = self._texts()
+            referring = self._referring(texts)
             self._colours = {
-                (table.oid, row[table.surrogate]): _colour(text)
+                (table.oid, row[table.surrogate]): _colour(
+                    repr((text, sorted(referring[table.oid, row[table.surrogate]])))
+                )
                 for table, row, text in texts
                 if table.surrogate and self._is_new(table, table.surrogate, row)
             }
@@ -179,6 +214,15 @@ class _Canonical:
         )
         return LeftBehind(found, numbers, self._fresh)
 
+    def _referring(self, texts: list[tuple[Table, Row, str]]) -> Mapping[Any, list[tuple[str, str, str]]]:
+        """For each row, by its table and key, those that refer to it. Two new rows with the same values are told apart
+        by them: both items in one order are not one item in each."""
+        found: defaultdict[Any, list[tuple[str, str, str]]] = defaultdict(list)
+        for table, row, text in texts:
+            for name, oid in table.refers:
+                found[oid, row[name]].append((table.title, name, text))
+        return found
+
     def _is_new(self, table: Table, name: str, row: Row) -> bool:
         return row[name] not in self.old[table].get(name, (row[name],))
 
@@ -188,14 +232,12 @@ class _Canonical:
     def _text(self, table: Table, row: Row) -> str:
         refers, told = dict(table.refers), {}
         for name, value in row.items():
-            if (table.title, name) in self.left_out:
-                continue
-            if self._is_new(table, name, row):
-                told[name] = NEW
-            elif name in refers and (refers[name], value) in self._colours:
+            if name in refers and (refers[name], value) in self._colours:  # whatever the server has drawn
                 told[name] = f"{NEW} {self._colours[refers[name], value]}"
+            elif (table.title, name) in self.left_out:
+                continue
             else:
-                told[name] = self._told(value)
+                told[name] = NEW if self._is_new(table, name, row) else self._told(value)
         return json.dumps(told, sort_keys=True, ensure_ascii=False)
 
     def _unchanged(self, table: Table, row: Row) -> str:
@@ -207,13 +249,14 @@ class _Canonical:
             return {name: self._told(each) for name, each in value.items()}
         if isinstance(value, list):
             return [self._told(each) for each in value]
-        if isinstance(value, Decimal):
-            return number(value)
+        if isinstance(value, int | float | Decimal) and not isinstance(value, bool):
+            told = number(value) if isinstance(value, Decimal) else value
+            return NOW if is_fresh(float(value), self.known) else told
         if not isinstance(value, str):
             return value
         for key in {*fresh_keys(value, self.known)}:
             value = value.replace(key, f"{RANDOM} {self._fresh.get(key_of(key), '')}".rstrip())
-        return timeless(value, self.known)
+        return without_clock(value, self.known)
 
 
 def _key(table: Table, row: Row) -> str:
