@@ -41,6 +41,7 @@ from lost_update_lab.servers.redis.server import RedisServer
 from lost_update_lab.snapshot.functions import Names
 from lost_update_lab.snapshot.redis import RedisSnapshot
 from lost_update_lab.snapshot.tables import Tables
+from lost_update_lab.under_test.drawn import NOT_MEASURED, DrawnNumbers
 from lost_update_lab.under_test.fresh import comparable, constants
 from lost_update_lab.under_test.operations import BREACHES, Framework, Operations
 from lost_update_lab.under_test.results import ResultText
@@ -75,6 +76,7 @@ class Opened:
     carried: tuple[str, ...] = ()
     #: as in Operations
     moving: Collection[str] = ()
+    drawn: DrawnNumbers = NOT_MEASURED
     has_run: bool = False
     #: what the first run has left in the user's modules, as each worker's own; and the cached functions that have asked
     memory: Memory | None = None
@@ -116,7 +118,7 @@ class Opened:
             self.left_out,
             self.known,
         )
-        system.moving = self.moving
+        system.moving, system.drawn = self.moving, self.drawn
         with ExitStack() as stack:
             if self.scenario.always:
                 reader = InvariantReader(self.scenario.always, self._leave)
@@ -209,7 +211,7 @@ def _looked_at(
     examine(serial)
     if not opened.scenario.invariants:
         serial.close()
-        opened.known, opened.moving = system.known, system.moving
+        opened.known, opened.moving, opened.drawn = system.known, system.moving, system.drawn
     return True
 
 

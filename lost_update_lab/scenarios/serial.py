@@ -10,10 +10,12 @@ leases ended between the same workers, and for no other (model/gaps.py).
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
+from typing import Any
 
 from lost_update_lab.harness import Harness
 from lost_update_lab.model.bounds import Fault
@@ -25,8 +27,9 @@ from lost_update_lab.model.workers import State, Task
 from lost_update_lab.runs.run import Run
 from lost_update_lab.schedule import virtual_clock
 from lost_update_lab.schedule.world import World
+from lost_update_lab.under_test.drawn import NOT_MEASURED, Place, measured
 from lost_update_lab.under_test.fresh import constants
-from lost_update_lab.under_test.operations import FinishedSchedule, Operations
+from lost_update_lab.under_test.operations import LEASED_KEY, FinalState, FinishedSchedule, Operations
 from lost_update_lab.under_test.outcome import Outcome
 
 #: the most orders of operations that are run
@@ -46,6 +49,10 @@ class Serial:
     observed: FinishedSchedule
     #: the judge's verdict, if it can be given already
     judgement: Judgement
+    #: what the servers held at its end
+    left: FinalState
+    #: the turns of its tasks (InOrder)
+    turns: tuple[int, ...] = ()
     steps: tuple[Step, ...] = ()
     #: as in World, if the run was followed
     commands: tuple[tuple[Op, str], ...] = ()
@@ -171,6 +178,10 @@ class InOrder:
         return turn
 
 
+def _text(value: tuple[Place, Any]) -> str:
+    return json.dumps(value[1], default=str)
+
+
 def _is_not_done(task: Task) -> bool:
     """Does it sleep, or wait in a server?"""
     return task.state is State.BLOCKED or (task.state is State.WAIT and task.until is not None)
@@ -186,8 +197,6 @@ class SerialOrders:
         #: those in which leases existed when a worker began
         self._may_wait: dict[tuple[int, ...], None] = {}
         self.closed = False
-        #: (order, turns) → what was left and told, as it was
-        self._texts: dict[tuple[tuple[int, ...], tuple[int, ...]], list[tuple[str, str]]] = {}
         #: some worker looks at a wall clock
         self.looks = False
         #: the leases of which it counts whether they end between two workers
@@ -202,38 +211,7 @@ class SerialOrders:
         self.carried: list[str] = []
 
     def close(self) -> None:
-        """Run all orders that may be asked for. Where more counts than was known, they are run again."""
-        self._run_all()
-        if self._measure():
-            self._known.clear()
-            self._may_wait.clear()
-            self._run_all()
-        self.closed = True
-
-    def _measure(self) -> bool:
-        """Which times and random keys are the same if clocks run ahead, and other numbers are drawn? They mean
-        something (fresh.py). Returns whether there are any that were not known."""
-        system, texts = self.system, self._texts
-        if not any(
-            name or constants([text]) - set(system.known) for found in texts.values() for name, text in found
-        ):
-            return False
-        known, moving = set(system.known), set[str]()
-        self.harness.ahead, self.harness.seed = AHEAD, "again"
-        try:
-            for (order, turns), found in texts.items():
-                run = self.harness.until_known(partial(self._once, InOrder(system, order, turns), None))
-                again = list(system.texts(run.endings))
-                known |= constants(text for _, text in found) & constants(text for _, text in again)
-                moving |= {name for name, _ in {*found} ^ {*again} if name}
-        finally:
-            self.harness.ahead, self.harness.seed = 0, ""
-        news = known - set(system.known) or moving
-        system.knows(frozenset(known), frozenset(moving))
-        return bool(news)
-
-    def _run_all(self) -> None:
-        """Those with gaps last. A search that begins now notes these gaps."""
+        """Run all orders that may be asked for, those with gaps last. A search that begins now notes these gaps."""
         for counts in prefixes(self.operations):
             self.of(counts)
         found: list[Serial] = []
@@ -243,6 +221,58 @@ class SerialOrders:
             self._known[tuple(map(order.count, range(len(self.operations))))] += more
             found += more
         self.counted = self.harness.counted = frozenset(gap.lease for each in found for gap in each.gaps)
+        if self._measure():
+            self._known = {counts: list(map(self._anew, of)) for counts, of in self._known.items()}
+        self.closed = True
+
+    def _anew(self, serial: Serial) -> Serial:
+        """The same order, by what is known by now."""
+        outcome = self.system.outcome(serial.observed.endings, serial.left)
+        return replace(serial, observed=replace(serial.observed, outcome=outcome))
+
+    def _measure(self) -> bool:
+        """Which values does a run make anew? Those that are others if its clocks run ahead, and if other random numbers
+        and numbers of sequences are drawn (fresh.py, drawn.py). Returns whether that makes a difference."""
+        system, known, moving = self.system, set(self.system.known), set[Any]()
+        once = [(serial, list(self._came_to(serial))) for serial in self.all() if not serial.gaps]
+        if not any(self._may_be_fresh(place, value) for _, found in once for place, value in found):
+            return False
+        pairs = [(found, self._otherwise(serial)) for serial, found in once]
+        system.database.restore()
+        for found, again in pairs:
+            known |= constants(map(_text, found)) & constants(map(_text, again))
+            one, two = (
+                {place: value for place, value in each if place[0] == LEASED_KEY} for each in (found, again)
+            )
+            moving |= {place[1] for place in one.keys() | two.keys() if one.get(place) != two.get(place)}
+        drawn = NOT_MEASURED
+        if system.ahead:
+            drawn = measured(pairs, system.ahead, system.database.last_drawn(), self._drawing)
+        system.knows(frozenset(known), frozenset(moving), drawn)
+        return True
+
+    def _came_to(self, serial: Serial) -> Iterator[tuple[Place, Any]]:
+        return self.system.came_to(serial.observed.endings, serial.left)
+
+    def _may_be_fresh(self, place: Place, value: Any) -> bool:
+        new = bool(constants([_text((place, value))]) - set(self.system.known))
+        return new or place[0] == LEASED_KEY or place in self._drawing
+
+    @property
+    def _drawing(self) -> set[Place]:
+        """The columns that draw by default, of tables that some order has changed."""
+        tables = self.system.database.tables
+        return {(table.title, name) for table in tables for name in table.meaningless}
+
+    def _otherwise(self, serial: Serial) -> list[tuple[Place, Any]]:
+        """What an order comes to with other times, random keys and numbers of sequences."""
+        self.harness.ahead, self.harness.seed, self.system.draws_ahead = AHEAD, "again", True
+        try:
+            chooser = InOrder(self.system, serial.order, serial.turns)
+            run = self.harness.until_known(partial(self._once, chooser, None))
+            return list(self.system.came_to(run.endings, self.system.looked()))
+        finally:
+            self.harness.ahead, self.harness.seed, self.system.draws_ahead = 0, "", False
 
     def all(self) -> list[Serial]:
         """The orders in which every operation happens."""
@@ -285,9 +315,16 @@ class SerialOrders:
         contents = {name: server.contents() for name, server in self.harness.servers.items()}
         observed = self.system.observed(run.endings, run.stuck, contents)
         judged = self.system.judge_by(observed)
-        if not chooser.waits:
-            self._texts[order, tuple(chooser.turns)] = list(self.system.texts(run.endings))
-        return Serial(order, observed, judged, tuple(run.steps), tuple(run.commands), tuple(chooser.gaps))
+        return Serial(
+            order,
+            observed,
+            judged,
+            self.system.looked(),
+            tuple(chooser.turns),
+            tuple(run.steps),
+            tuple(run.commands),
+            tuple(chooser.gaps),
+        )
 
     def _once(self, chooser: InOrder, trace: Callable[..., None] | None) -> Run:
         chooser.begin()

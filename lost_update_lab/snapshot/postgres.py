@@ -9,6 +9,7 @@ table is compared, so that a change which no counter shows does not go unnoticed
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from math import log
 from typing import Any
@@ -28,6 +29,7 @@ from lost_update_lab.snapshot.other_sessions import is_locked_out, keeps_a_lock
 VACUUM_EVERY = 300  # runs: each leaves dead rows, which slow down the next ones
 PATIENCE = 10  # s; a session of nobody's may be inside of a transaction for ever
 #: it waits up to 5 s for each session that has read the table and is inside of a transaction, if it may truncate
+DISTANCE = 1009  # what draw_ahead moves the first sequence by; the second by twice as much
 _VACUUM = sql.SQL("VACUUM (PROCESS_TOAST false, TRUNCATE {}) {}")
 #: the catalogue itself, of numbers below 16384, is locked now and then: by autovacuum
 _EMPTY = """
@@ -221,6 +223,21 @@ class PostgresSnapshot:
         kept = sql.Identifier(self.schema, f"opening_{self.tables.index(table) + 1}")
         query = sql.SQL("SELECT row_to_json(lab_row.*)::text FROM {} lab_row").format(kept)
         return [read(text) for (text,) in self.connection.execute(query).fetchall()]
+
+    def draw_ahead(self) -> dict[int, int]:
+        found = {}
+        for number, each in enumerate(self.catalogue.sequences):
+            name, distance = each.quoted.as_string(), DISTANCE * (number + 1)
+            with suppress(psycopg.Error):  # it is too short, or gone
+                self.connection.execute(
+                    "SELECT setval(%s::regclass, %s, %s)", [name, each.last + distance, each.called]
+                )
+                found[number] = distance
+        return found
+
+    def last_drawn(self) -> dict[int, int]:
+        sequences = enumerate(self.catalogue.sequences)
+        return {number: each.last if each.called else each.last - 1 for number, each in sequences}
 
     def texts(self) -> list[str]:
         """All of them, of every table."""

@@ -26,6 +26,13 @@ class Tables(Protocol):
     def opening(self, table: Table) -> list[dict[str, Any]]:
         """The rows that existed after the setup."""
 
+    def draw_ahead(self) -> dict[int, int]:
+        """Move each sequence ahead by a distance of its own, until the next restore. Returns these distances, by the
+        number of the sequence. Empty: that cannot be done."""
+
+    def last_drawn(self) -> dict[int, int]:
+        """The last number that each sequence had given out after the setup."""
+
     def texts(self) -> Iterable[str]:
         """All rows that existed after the setup, as texts."""
 

@@ -17,7 +17,11 @@ from lost_update_lab.model.bounds import EPOCH
 
 NOW, RANDOM = "‹now›", "‹random›"
 UUID = re.compile(r"[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}", re.IGNORECASE)
-_TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[^\s\"'\\,;)\]}]*")
+#: stands for a number that a sequence gave out: which sequence, which number (drawn.py)
+NUMBERED = "‹{}:{}›"
+#: a random key, or such a number
+KEY = re.compile(rf"{UUID.pattern}|‹\d+:\d+›", re.IGNORECASE)
+TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[^\s\"'\\,;)\]}]*")
 
 
 #: a number that may be a Unix time, in seconds down to nanoseconds
@@ -31,7 +35,7 @@ def constants(texts: Iterable[str]) -> frozenset[str]:
     found = set[str]()
     for text in texts:
         found |= {key_of(each) for each in UUID.findall(text)}
-        found |= {_moment(each) for each in _TIME.findall(text)}
+        found |= {_moment(each) for each in TIME.findall(text)}
         found |= {each for each in _NUMBER.findall(text) if shows_clock(float(each))}
     return frozenset(found)
 
@@ -64,7 +68,7 @@ def timeless(text: str, known: Collection[str] | None) -> str:
     """The text without its fresh times. `known`: the constants; None: all are."""
     if known is None:
         return text
-    return _TIME.sub(lambda found: found[0] if _moment(found[0]) in known else NOW, text)
+    return TIME.sub(lambda found: found[0] if _moment(found[0]) in known else NOW, text)
 
 
 def without_clock(text: str, known: Collection[str]) -> str:
@@ -77,8 +81,8 @@ def without_clock(text: str, known: Collection[str]) -> str:
 
 
 def fresh_keys(text: str, known: Collection[str]) -> Iterator[str]:
-    """The fresh random keys in this text, as they are written there."""
-    return (each for each in UUID.findall(text) if key_of(each) not in known)
+    """The fresh random keys in this text, and the numbers that were drawn, as they are written there."""
+    return (each for each in KEY.findall(text) if key_of(each) not in known)
 
 
 def comparable(value: Any, known: Collection[str] = ()) -> Any:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import json
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Protocol
 
 import psycopg
 import redis
@@ -22,9 +21,11 @@ from lost_update_lab.model.system import GAPS, LEASES, STALLED, UNBROKEN, Ending
 from lost_update_lab.runs.place import here
 from lost_update_lab.servers.mariadb.server import MariaDBServer
 from lost_update_lab.servers.redis.server import RedisServer
+from lost_update_lab.snapshot.catalogue import Table
 from lost_update_lab.snapshot.redis import RedisSnapshot
 from lost_update_lab.snapshot.tables import Tables
 from lost_update_lab.under_test import mariadb
+from lost_update_lab.under_test.drawn import NOT_MEASURED, DrawnNumbers, Place
 from lost_update_lab.under_test.fresh import comparable, without_clock
 from lost_update_lab.under_test.outcome import KeysLeft, LeftBehind, Outcome, canonical
 from lost_update_lab.under_test.results import ResultText
@@ -32,6 +33,8 @@ from lost_update_lab.under_test.scenario import Operation, Scenario
 from lost_update_lab.under_test.servers import Servers
 
 VIOLATED, REFUSED = "violated", "refused"
+#: places of an outcome that are no columns
+ANSWER, KEY_OF_REDIS, LEASED_KEY = "answer of", "key", "key with a lease"
 #: how a schedule can break what must hold, gravest first
 BREACHES = (VIOLATED, STALLED, REFUSED)
 
@@ -54,6 +57,16 @@ class Framework(Protocol):
 
 class Crashed(Exception):
     """Stands for the result of a worker that a fault has ended, or that waits for ever."""
+
+
+class FinalState(NamedTuple):
+    """What the servers held at the end of a schedule. `rows`: of the tables that had changed; `opening`: those of the
+    same tables at the beginning. `lasting`, `leased`: as RedisSnapshot.values() returns them."""
+
+    rows: Mapping[Table, Sequence[Mapping[str, Any]]]
+    opening: Mapping[Table, Sequence[Mapping[str, Any]]]
+    lasting: Mapping[str, str]
+    leased: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +116,10 @@ class Operations:
         self.known = known  # the constants (fresh.py)
         #: the keys with a lease whose values are others in each run
         self.moving: Collection[str] = ()
+        self.drawn = NOT_MEASURED
+        #: each sequence begins further ahead, and by how far it does
+        self.draws_ahead = False
+        self.ahead: Mapping[int, int] = {}
         self.judge_by: Callable[[FinishedSchedule], Judgement] = lambda observed: Judgement(UNBROKEN)
         #: the engine's access to the servers, once there is any
         self.servers: Mapping[str, Server] = {}
@@ -124,6 +141,8 @@ class Operations:
             self.mariadb.restore()
         if "redis" in changed and self.keys:
             self.keys.restore()
+        if self.draws_ahead:
+            self.ahead = self.database.draw_ahead()
 
     def work(self, index: int) -> ResultText:
         for framework in self.frameworks:
@@ -186,9 +205,13 @@ class Operations:
         if held not in self._outcomes:
             if not self.holds(contents):
                 raise Unanswered
-            self._outcomes[held] = self._left_behind()
-        outcome = Outcome(tuple(map(_answer, endings)), *self._outcomes[held], self.known)
+            self._outcomes[held] = self._left_behind(self.looked())
+        outcome = Outcome(self._answers(endings), *self._outcomes[held], self.known)
         return FinishedSchedule(endings, stuck, outcome, broken_in(contents), read(contents.get(GAPS, b"")))
+
+    def _answers(self, endings: Sequence[Ending]) -> tuple[tuple[str, Any], ...]:
+        told = enumerate(map(_answer, endings))
+        return tuple((how, self.drawn.marked((ANSWER, self._kind(n)), what)) for n, (how, what) in told)
 
     def holds(self, contents: Mapping[str, bytes]) -> bool:
         """Do the servers hold this now?"""
@@ -200,38 +223,51 @@ class Operations:
         same = all(server.contents() == contents[name] for name, server in self.servers.items())
         return same and contents.get(LEASES, leases) == leases
 
-    def _left_behind(self) -> tuple[LeftBehind, KeysLeft]:
+    def looked(self) -> FinalState:
+        """What the servers hold now."""
         changed = self.database.changed()
-        rows = self.database.rows(changed)
         opening = {table: self.database.opening(table) for table in changed}
-        found = canonical(rows, opening, self.left_out, self.known)
-        lasting, leased = self.keys.values() if self.keys else ({}, {})
-        kept = {key: without_clock(value, self.known) for key, value in lasting.items()}
-        others = {
-            key: without_clock(comparable(value, self.known), self.known) for key, value in leased.items()
-        }
-        others = {key: value for key, value in others.items() if key not in self.moving}
-        return found, KeysLeft(kept, others)
+        return FinalState(
+            self.database.rows(changed), opening, *(self.keys.values() if self.keys else ({}, {}))
+        )
 
-    def texts(self, endings: Sequence[Ending]) -> Iterator[tuple[str, str]]:
-        """What the servers hold now and the workers were told, as it is: (name, text)."""
-        for table, rows in self.database.rows(self.database.changed()).items():
-            for row in rows:
-                shown = {
-                    name: value for name, value in row.items() if (table.title, name) not in self.left_out
-                }
-                yield "", json.dumps(shown, default=str)
-        lasting, leased = self.keys.values() if self.keys else ({}, {})
-        yield from (("", text) for text in lasting.values())
-        yield from leased.items()
-        for ending in endings:
+    def _left_behind(self, seen: FinalState) -> tuple[LeftBehind, KeysLeft]:
+        known, moving = self.known, self.moving
+        found = canonical(seen.rows, seen.opening, self.left_out, known, self.drawn)
+        kept = {key: without_clock(value, known) for key, value in seen.lasting.items()}
+        leased = {key: comparable(value, known) for key, value in seen.leased.items() if key not in moving}
+        return found, KeysLeft(kept, {key: without_clock(value, known) for key, value in leased.items()})
+
+    def outcome(self, endings: Sequence[Ending], seen: FinalState) -> Outcome:
+        """What a schedule came to, by what is known now of what counts."""
+        results = [each.result for each in endings]
+        anew = [
+            ResultText.of(each.value, self.known) if isinstance(each, ResultText) else each
+            for each in results
+        ]
+        again = [replace(ending, result=result) for ending, result in zip(endings, anew, strict=True)]
+        return Outcome(self._answers(again), *self._left_behind(seen), self.known)
+
+    def came_to(self, endings: Sequence[Ending], seen: FinalState) -> Iterator[tuple[Place, Any]]:
+        """What was left and told, as it is, each value with its place."""
+        for table, rows in seen.rows.items():
+            names = [each.name for each in table.columns if (table.title, each.name) not in self.left_out]
+            yield from (((table.title, name), row[name]) for row in rows for name in names if name in row)
+        yield from (((KEY_OF_REDIS, key), text) for key, text in seen.lasting.items())
+        yield from (((LEASED_KEY, key), text) for key, text in seen.leased.items())
+        for index, ending in enumerate(endings):
             told = result_of(ending)
-            yield "", str(told) if isinstance(told, BaseException) else ResultText.of(told, None)
+            plain = str(told) if isinstance(told, BaseException) else ResultText.of(told, None).plain
+            yield (ANSWER, self._kind(index)), plain
 
-    def knows(self, constants: Collection[str], moving: Collection[str]) -> None:
-        """From now on these times and random keys mean something (fresh.py), and the values of these keys with a lease
-        mean nothing. What was seen before is forgotten."""
-        self.known, self.moving = constants, moving
+    def _kind(self, index: int) -> tuple[str, ...]:
+        """Workers of one kind do the same."""
+        return tuple(each.title for each in self.scenario.workers[index].operations)
+
+    def knows(self, constants: Collection[str], moving: Collection[str], drawn: DrawnNumbers) -> None:
+        """From now on these times and random keys mean something (fresh.py), the values of these keys with a lease mean
+        nothing, and neither do these numbers. What was seen before is forgotten."""
+        self.known, self.moving, self.drawn = constants, moving, drawn
         self._outcomes.clear()
         self._judged.clear()
 

@@ -18,10 +18,11 @@ from typing import Any
 from lost_update_lab.model.digest import digest
 from lost_update_lab.snapshot.catalogue import Table
 from lost_update_lab.snapshot.exact import number
+from lost_update_lab.under_test.drawn import NOT_MEASURED, DrawnNumbers
 from lost_update_lab.under_test.fresh import (
+    KEY,
     NOW,
     RANDOM,
-    UUID,
     fresh_keys,
     is_fresh,
     key_of,
@@ -117,8 +118,8 @@ def _leaves(one: Any, other: Any, path: Path) -> Iterator[tuple[Path, Any, Any]]
         for place, pair in enumerate(zip(one, other, strict=True)):
             yield from _leaves(*pair, (*path, place))
     elif isinstance(one, str) and isinstance(other, str):
-        keys = UUID.findall(one), UUID.findall(other)
-        if len(keys[0]) != len(keys[1]) or UUID.sub(RANDOM, one) != UUID.sub(RANDOM, other):
+        keys = KEY.findall(one), KEY.findall(other)
+        if len(keys[0]) != len(keys[1]) or KEY.sub(RANDOM, one) != KEY.sub(RANDOM, other):
             yield path, one, other
             return
         for place, (key, another) in enumerate(zip(*keys, strict=True)):
@@ -152,32 +153,48 @@ class _Renaming:
 
 
 def canonical(
-    rows: Rows, opening: Rows, left_out: Collection[tuple[str, str]], known: Collection[str] = ()
+    rows: Rows,
+    opening: Rows,
+    left_out: Collection[tuple[str, str]],
+    known: Collection[str] = (),
+    drawn: DrawnNumbers = NOT_MEASURED,
 ) -> LeftBehind:
-    """`rows`: those of the tables that have changed; `opening`: the same tables as they were. `known`: as in
-    Outcome."""
-    return _Canonical(rows, opening, left_out, known).left()
+    """`rows`: those of the tables that have changed; `opening`: the same tables as they were. `known`: as in Outcome.
+    `drawn`: which numbers sequences gave out."""
+    return _Canonical(rows, opening, left_out, known, drawn).left()
 
 
 class _Canonical:
     """`_colours`: what is known of each new row, by its table and key; `_fresh`: … of each fresh key."""
 
     def __init__(
-        self, rows: Rows, opening: Rows, left_out: Collection[tuple[str, str]], known: Collection[str]
+        self,
+        rows: Rows,
+        opening: Rows,
+        left_out: Collection[tuple[str, str]],
+        known: Collection[str],
+        drawn: DrawnNumbers,
     ) -> None:
-        self.left_out, self.known = left_out, known
+        self.left_out, self.known, self.drawn = left_out, known, drawn
         #: rows that are as they were hold nothing fresh, and refer to nothing new (50,000 rows: a third of the time)
         self.rows: dict[Table, list[Row]] = {}
         self.same: dict[Table, list[Row]] = {}
         for table, of in rows.items():
             before = {_key(table, row): row for row in opening[table]} if table.key else {}
             self.rows[table], self.same[table] = [], []
+            old = {name: {row[name] for row in opening[table]} for name in table.meaningless}
             for row in of:
-                kept = self.same if before.get(_key(table, row)) == row else self.rows
-                kept[table].append(row)
+                if before.get(_key(table, row)) == row:
+                    self.same[table].append(row)
+                else:
+                    self.rows[table].append(self._marked(table, row, old))
         self.old = {t: {name: {row[name] for row in opening[t]} for name in t.meaningless} for t in rows}
         self._colours: dict[tuple[int, Hashable], str] = {}
         self._fresh: dict[str, str] = {}
+
+    def _marked(self, table: Table, row: Row, old: Mapping[str, Collection[Any]]) -> Row:
+        marked = self.drawn.marked
+        return {name: marked((table.title, name), value, old.get(name, ())) for name, value in row.items()}
 
     def left(self) -> LeftBehind:
         for _ in range(ROUNDS):
@@ -224,7 +241,8 @@ class _Canonical:
         return found
 
     def _is_new(self, table: Table, name: str, row: Row) -> bool:
-        return row[name] not in self.old[table].get(name, (row[name],))
+        computed = (table.title, name) in self.drawn.values
+        return not computed and row[name] not in self.old[table].get(name, (row[name],))
 
     def _texts(self) -> list[tuple[Table, Row, str]]:
         return [(table, row, self._text(table, row)) for table, rows in self.rows.items() for row in rows]
