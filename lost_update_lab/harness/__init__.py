@@ -243,7 +243,7 @@ class Harness:
             begins = self.all_begin or (self.bounds.twice and not self.one_by_one)
             if not begins and self.bounds.stands_for(worker.index) is not None:
                 worker.dormant, worker.main.state = True, State.DONE
-        run.until, run.looks = self.until, self.looks
+        run.until, run.looks, run.in_turns = self.until, self.looks, self.one_by_one
         run.longest, run.recording, run.counted = self.longest, self.recording, self.counted
 
     def end_in_memory(self, run: InMemoryRun) -> None:

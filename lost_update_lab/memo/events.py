@@ -41,8 +41,9 @@ class Waiting:
 
 @dataclass(slots=True)
 class Begins:
-    """The worker has sent nothing yet, and is about to look at a clock. It may come to this as late as it likes; after
-    it, the worker has begun. `what`: or another moment of its own, at which a fault may come."""
+    """The worker has sent nothing yet, or nothing that others can see since its last command, and is about to look at a
+    clock. Before its first command it may come to this as late as it likes; after it, the worker has begun. `what`: or
+    another moment of its own, at which a fault may come."""
 
     what: str = "begins"
 

@@ -20,6 +20,7 @@ class Op:
     be seen by it (BEGIN, SAVEPOINT). `reads`: it certainly changes nothing on its server. `timed`: its answer, or what
     it writes, depends on the server's clock. `alone`: it is a transaction by itself, which begins when it is sent.
     `silent`: nothing is sent, so no reply can be lost. `lasts`: its session remembers it when its transaction is over.
+    `dates`: it begins a transaction in which the server's clock stands still: now() is when this was sent.
     """
 
     server: str
@@ -31,6 +32,7 @@ class Op:
     alone: bool = False
     silent: bool = False
     lasts: bool = False
+    dates: bool = False
 
     @property
     def changes(self) -> bool:

@@ -77,6 +77,8 @@ class Task:
     #: it has waited, or done what others may notice. Until then (after a BEGIN alone) it may still be as late as it
     #: likes
     shown: bool = False
+    #: its last step was one that others cannot see. Only its clock could tell when that was
+    unseen: bool = False
     #: when its wait ends by itself
     until: int | None = None
     #: no decision was taken yet since it stopped here

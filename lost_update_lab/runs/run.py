@@ -159,8 +159,9 @@ class Run(World):
         return (yield from pending.waiting(self, task, key, seconds, text))
 
     def begin_to_look(self, task: Task) -> None:
-        """A thread is about to look at a clock. Before its first command, that is a decision of its own."""
-        if task.due is None and not self.ending:
+        """A thread is about to look at a clock. Before its first command, that is a decision of its own; and after a
+        step that nobody else can see, which comes as early as it can (enabled.py)."""
+        if (task.due is None or task.unseen) and not self.ending:
             self.live(task, self.arrives(task, Begins()).play(self, task))
 
     def acknowledges(self, task: Task) -> None:

@@ -133,8 +133,7 @@ class InOrder:
                 and run.task(transition.who).worker.index == index
             ]
             if steps:
-                op = run.task(transitions[steps[0]].who).op
-                if index not in self.begun and op and not op.local:
+                if index not in self.begun:
                     self._begins(run, index, left)
                 return self._next(run, transitions, steps)
             timers = [place for place, transition in enumerate(transitions) if transition.kind is Kind.TICK]
@@ -168,8 +167,9 @@ class InOrder:
             return steps[0]
         if last and last.worker is first.worker and _is_not_done(last):
             self.interleaved.add(first.worker.name)
-        if len(steps) == 1 or first.op is GOES_ON:
-            return steps[0]
+        local = [place for place in steps if (op := run.task(transitions[place].who).op) and op.local]
+        if local or len(steps) == 1 or first.op is GOES_ON:
+            return [*local, *steps][0]
         return steps[min(self._choice(len(steps)), len(steps) - 1)]
 
     def _choice(self, count: int) -> int:

@@ -113,6 +113,7 @@ def _step(world: World, task: Task, transition: Transition) -> Task:
     if task.due is None or not (task.shown or task.op.local):
         task.due = world.now
     task.shown |= not task.op.local
+    task.unseen = task.op.local and not task.op.alone
     task.worker.changed |= task.op.changes
     polls = world.full and task.history.last is not None
     mark = world.polled() if polls else b""

@@ -27,7 +27,7 @@ def transitions(world: World) -> list[Transition]:
     later = _heard_later(steppers)
     steppers = [task for task in steppers if task not in later]
     ends_pause = any(worker.paused for worker in world.workers) and virtual_clock.only_polls(world)
-    local = [task for task in steppers if task.op and task.op.local and task not in given_up]
+    local = [task for task in steppers if _goes_first(world, task) and task not in given_up]
     if world.full and not ends_pause and local:
         return [Transition(Kind.STEP, local[0].name), *cancels]
     found = [*(Transition(Kind.STEP, task.name) for task in steppers), *cancels]
@@ -45,6 +45,16 @@ def transitions(world: World) -> list[Transition]:
     if found and all(transition.cost for transition in found):  # a fault may also not come
         found.insert(0, Transition(Kind.STOP))
     return found
+
+
+def _goes_first(world: World, task: Task) -> bool:
+    """Does it stand before a step that others cannot see, so that it may as well come now? Not if it makes a difference
+    when that is: the server's clock, if some command asks for it, stands still in a transaction from its BEGIN on; and
+    a serial order (serial.py) has to tell whose step it is. (The worker's own clock: Run.begin_to_look.)"""
+    op = task.op
+    if op is None or not op.local or world.in_turns:
+        return False
+    return not (op.dates and world.servers[op.server].timed)
 
 
 def _cancels(tasks: Sequence[Task]) -> Iterator[Transition]:

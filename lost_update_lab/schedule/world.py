@@ -70,6 +70,8 @@ class World:
     deadlock: list[Task] = field(default_factory=list)
     #: a server that ends deadlocks by itself has ended one
     ended_deadlock: bool = False
+    #: this is a serial order: one worker after the other
+    in_turns: bool = False
 
     # -- faults
     spent: list[Fault] = field(default_factory=list)

@@ -24,6 +24,8 @@ from lost_update_lab.telling.narrative import shortened
 _LOCAL = re.compile(
     r"\s*(BEGIN|SAVEPOINT|RELEASE|SET(?!\s+CONSTRAINTS\b.*\bIMMEDIATE))\b", re.IGNORECASE | re.DOTALL
 )
+#: a local command that begins no transaction
+_DATELESS = re.compile(r"\s*(SAVEPOINT|RELEASE|SET)\b", re.IGNORECASE)
 _PLAIN_SELECT = re.compile(r"\s*SELECT\b(?!.*\b(?:FOR|INTO)\b)", re.IGNORECASE | re.DOTALL)
 _SEVERAL = re.compile(r";\s*\S")
 _WRITE = re.compile(r"\s*(INSERT|UPDATE|DELETE|COMMIT|ROLLBACK)\b", re.IGNORECASE)
@@ -84,7 +86,9 @@ def describe(name: str, values: Mapping[str, Any], idle: bool, timed: bool = Fal
     text = text_of(values) if "query" in values else name.strip("_").removesuffix("_gen")
     params = values.get("params")
     shown = text if params is None else f"{text} ← {_shown(params)}"
-    return Op(POSTGRES, shown, repr((text, params)).encode(), *_kind_of(text), by_the_clock(text, timed))
+    (local, reads), dates = _kind_of(text), not _DATELESS.match(text)
+    timed = by_the_clock(text, timed)
+    return Op(POSTGRES, shown, repr((text, params)).encode(), local, reads, timed, dates=local and dates)
 
 
 @lru_cache(maxsize=1 << 12)
@@ -106,7 +110,7 @@ def _transaction(values: Mapping[str, Any], idle: bool, entering: bool) -> Op:
     else:
         text = "COMMIT" if outer else "RELEASE"
     local = entering or (not outer and not failed)
-    return Op(POSTGRES, text, text.encode(), local, reads=local)
+    return Op(POSTGRES, text, text.encode(), local, reads=local, dates=entering and outer)
 
 
 def _shown(params: Any) -> str:

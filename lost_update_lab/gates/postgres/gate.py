@@ -313,7 +313,7 @@ def _begins(
 ) -> Standing:
     """Begin a transaction, as psycopg does before its first command. `alone`: it has only one (Op)."""
     connection.explorer_sends = Sends(task, lambda: None)
-    op = Op(POSTGRES, text.decode(), text, local=True, reads=True, alone=alone)
+    op = Op(POSTGRES, text.decode(), text, local=True, reads=True, alone=alone, dates=not alone)
     begins = PostgresCommand(name, op, connection.explorer_isolation, begins=True, send=sending(text))
     run.arrives(task, begins)
     yield from begin(run, task, connection, op, driver.command(connection, text))

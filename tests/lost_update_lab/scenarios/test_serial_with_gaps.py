@@ -161,6 +161,18 @@ def hold_in_two_commands(sql: Any) -> str:
     return "held"
 
 
+def hold_in_a_transaction(sql: Any) -> str:
+    """In a serial order its now(), which is that of its BEGIN, comes after the other one's COMMIT."""
+    with sql.transaction():
+        return hold(sql)
+
+
+def test_a_serial_order_begins_a_transaction_when_its_worker_is_next(trial: Trial) -> None:
+    result = trial([hold_in_a_transaction] * 2, setup=an_account(), control=False)
+    assert (result.verdict, result.exhausted) == ("kept", True), str(result)
+    assert any("A, then the end of the lease of account[1].until, then B" in note for note in result.notes)
+
+
 @pytest.mark.deep
 @pytest.mark.parametrize(("take", "verdict"), [(hold, "kept"), (hold_in_two_commands, "violated")])
 def test_a_deadline_in_a_row(trial: Trial, take: Callable[..., str], verdict: str) -> None:
