@@ -6,17 +6,18 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from typing import Any
 
 import pytest
-from redis import Redis, WatchError
+from redis import Redis, ResponseError, WatchError
 
 from lost_update_lab.model.bounds import EPOCH, Fault
 from lost_update_lab.model.coded_lease import coded, decoded
 from lost_update_lab.runs.found import SearchResult
 from lost_update_lab.schedule.schedule_id import exactly
 from lost_update_lab.servers.redis.leases import BY_A_KEY, BY_SET, given
+from lost_update_lab.servers.redis.library import AS_A_SCRIPT
 from lost_update_lab.snapshot.redis import RedisSnapshot
 from tests.lost_update_lab.bank import Bank, locked_by
 
@@ -208,6 +209,16 @@ def by_a_function(bank: Bank) -> Iterator[None]:
 
 
 @contextmanager
+def by_a_dump(bank: Bank) -> Iterator[None]:
+    bank.redis.set("free", "x")
+    while not bank.redis.exists("lock"):
+        with suppress(ResponseError):
+            bank.redis.restore("lock", 5000, bank.redis.dump("free"))
+    yield
+    bank.redis.delete("lock")
+
+
+@contextmanager
 def by_a_field(bank: Bank) -> Iterator[None]:
     while not bank.redis.hsetnx("locks", "lock", "x"):
         time.sleep(1)
@@ -226,7 +237,8 @@ def by_a_field_in_a_script(bank: Bank) -> Iterator[None]:
 @pytest.mark.parametrize(
     ("lock", "told", "remedy"),
     [
-        (by_a_function, "the lease of lock was given in a way that no gate sees", BY_SET),
+        (by_a_function, "the code of the function take uses the server's own clock", AS_A_SCRIPT),
+        (by_a_dump, "the lease of lock was given in a way that no gate sees", BY_SET),
         (by_a_field, "HPEXPIRE lets a field of a hash end", BY_A_KEY),
         (by_a_field_in_a_script, "EVAL lets a field of a hash end", BY_A_KEY),
     ],

@@ -11,6 +11,7 @@ import redis
 
 from lost_update_lab.adapters import redis_py
 from lost_update_lab.gates.redis import unknown_scripts
+from lost_update_lab.gates.redis.beyond import asks_since_when, beyond
 from lost_update_lab.gates.redis.connections import (
     Gated,
     changes_mode,
@@ -33,21 +34,15 @@ from lost_update_lab.gates.redis.messages import (
 from lost_update_lab.gates.redis.waits import until_readable
 from lost_update_lab.memo.recording import Recording
 from lost_update_lab.model.commands import Op
-from lost_update_lab.model.errors import Broken, ClockDecides
 from lost_update_lab.model.memoised_server import Who
 from lost_update_lab.model.workers import Standing, Task
 from lost_update_lab.schedule import pending
 from lost_update_lab.schedule.world import World
-from lost_update_lab.servers import random_commands
 from lost_update_lab.servers.redis.commands import UNANSWERED, for_ever, shown, subscribes, time_out, waits
-from lost_update_lab.servers.redis.leases import BY_A_KEY, BY_SET, FIELD, UNCODED, of_a_field
 from lost_update_lab.servers.redis.memoised import MemoisedRedis, Read, RedisAnswer
-from lost_update_lab.servers.redis.numbered import of_another
-from lost_update_lab.servers.redis.own_clock import by_its_clock
 from lost_update_lab.servers.redis.repeatable import queued_after, repeatable
 from lost_update_lab.servers.redis.scripts import script_of, time_of_day, virtual
 from lost_update_lab.servers.redis.server import RedisServer
-from lost_update_lab.servers.redis.streams import least_idle
 from lost_update_lab.servers.redis.wire import TELLS, left
 
 #: s; a command that cannot block is answered; the watchdog of the run (run.py) catches a server that hangs
@@ -104,7 +99,7 @@ class RedisCommand:
         answered = not self.raw.startswith(UNANSWERED)
         if answered and not by_message:
             recording.reading(task.worker, self.raw)
-        _asks_since_when(world, task, self.words)
+        asks_since_when(world, task, self.words)
         lasting = {key: (end - world.now) // 1000 for key, end in server.leases().items()}
         plain = for_ever(self.words, self.raw.removeprefix(UNANSWERED))
         sent = _asked(self.raw, virtual(self.words, plain, world.now + server.ahead, lasting))
@@ -142,7 +137,7 @@ def deliver(world: World, task: Task, connection: Any, gated: Gated) -> Standing
     except GeneratorExit:  # its client has gone, and it was sent
         gated.outbox.appendleft((words, raw))
         raise
-    world.error = world.error or _beyond(world, task, gated, words)
+    world.error = world.error or beyond(world, task, gated, words)
     try:
         if gated.number < 0 and gated.checked_out:
             connect_again(connection, gated)
@@ -222,34 +217,6 @@ def unheard(world: World, task: Task, connection: Any, gated: Gated) -> Standing
                 receive(world, task, connection, gated, op)
     gated.op, gated.mode = None, b""
     cut(connection, gated)
-
-
-def _beyond(world: World, task: Task, gated: Gated, words: Sequence[bytes]) -> Broken | None:
-    """Does the server's own clock decide what it answers, or chance? Does it touch what no look shows?"""
-    name, script = words[0].decode(), script_of(words)
-    if found := (
-        of_another(words, script, gated.database, gated.server.database)
-        or unknown_scripts.goes_on(task.worker, words)
-        or random_commands.of_redis(words, script)
-        or by_its_clock(words, script)
-    ):
-        return found
-    if key := gated.server.uncoded:
-        return Broken(UNCODED.format(key=key), BY_SET)
-    if of_a_field(words, script):
-        return Broken(FIELD.format(name=name), BY_A_KEY)
-    if _asks_since_when(world, task, words) and not gated.server.timed:
-        gated.server.becomes_timed()
-        return ClockDecides("Redis")
-    return None
-
-
-def _asks_since_when(world: World, task: Task, words: Sequence[bytes]) -> bool:
-    """Does the command ask how long a message has been pending? Then its answer changes by itself."""
-    least = least_idle(words)
-    if least is not None:
-        task.timed, world.longest = True, max(world.longest, least * 1000)
-    return least is not None
 
 
 def _unanswered(

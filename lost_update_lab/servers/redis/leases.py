@@ -8,7 +8,7 @@ The explorer notes the end of the lease in virtual time, and removes the key whe
 written to the server meanwhile, so no WATCH breaks. What a worker asks about its leases (TTL, EXPIRE … GT) is answered
 in virtual time too.
 
-A lease that is given in another way (a function of the server, RESTORE, a field of a hash) is noticed: inconclusive.
+A lease that is given in another way (RESTORE, a field of a hash, a function) is noticed: inconclusive.
 """
 
 from __future__ import annotations

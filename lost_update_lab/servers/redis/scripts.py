@@ -2,7 +2,7 @@
 repeats itself.
 
 A script is sent with its own text behind virtual.lua, which answers these in place of the server, and gives leases as
-code (leases.py). It passes everything else on to the server. A script that was loaded past the gates is sent as it is.
+code (leases.py). It passes everything else on to the server. For one that was loaded past the gates see library.py.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from lost_update_lab.servers.redis.streams import numbered
 #: the words by which a script uses the clock, in any case: TIME, TTL, EXPIRETIME, EXPIREAT, PXAT, GT, LT, XADD
 _ASKS = re.compile(rb"TIME|TTL|EXPIREAT|XADD|\b[PE]XAT\b|['\"][GL]T['\"]", re.IGNORECASE)
 _CALL = re.compile(rb"\b(?:redis|server)\.p?call\b")
-#: … followed by the name of the command, as a literal
-_CALLED = re.compile(rb"\b(?:redis|server)\.p?call\s*\(\s*['\"](\w+)['\"]")
+#: … followed by the name of the command, as a literal, and by nothing that is put together with it
+_CALLED = re.compile(rb"\b(?:redis|server)\.p?call\s*\(\s*['\"](\w+)['\"]\s*[,)]")
 _BEFORE = files(__package__).joinpath("virtual.lua").read_bytes().rstrip(b"\n")
 #: the first line of a script with flags
 _SHEBANG = re.compile(rb"#!.*\n?")
 
-#: the scripts that workers have sent, by their SHA-1 in hexadecimal
+#: the scripts that workers have sent, or call, by their SHA-1 in hexadecimal
 _texts: dict[bytes, bytes] = {}
 
 
@@ -41,14 +41,18 @@ def virtual(words: Sequence[bytes], raw: bytes, now: int, left: Mapping[str, int
     if name == b"XADD":
         return packed(numbered(words, _clock(now)))
     if name in (b"EVAL", b"EVAL_RO") or (name == b"SCRIPT" and words[1].upper() == b"LOAD"):
-        text = words[2] if name == b"SCRIPT" else words[1]
-        _texts[number_of(text)] = text
+        note(words[2] if name == b"SCRIPT" else words[1])
     script = script_of(words)
     if script is None:
         return raw
     return packed(
         [b"EVAL_RO" if name.endswith(b"_RO") else b"EVAL", _before(script, now, left, serial), *words[2:]]
     )
+
+
+def note(script: bytes) -> None:
+    """EVALSHA may call it from now on."""
+    _texts[number_of(script)] = script
 
 
 def number_of(script: bytes) -> bytes:

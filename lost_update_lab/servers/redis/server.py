@@ -24,6 +24,7 @@ from lost_update_lab.model.workers import Task
 from lost_update_lab.servers.redis import streams
 from lost_update_lab.servers.redis.bypass import RedisBypassDetector
 from lost_update_lab.servers.redis.commands import for_ever, packed, shown
+from lost_update_lab.servers.redis.library import RedisLibrary
 from lost_update_lab.servers.redis.memoised import MemoisedRedis, RedisAnswers, name_of, told
 from lost_update_lab.servers.redis.replica import Replica
 from lost_update_lab.servers.redis.scripts import time_of_day, virtual
@@ -63,7 +64,7 @@ class RedisServer(Plain):
         #: which sessions watch what: their EXEC may fail because of it, so it is a part of the state
         self.watches_of = Watches(self.ask)
         self.changed = True
-        self.replica = Replica(self.ask)
+        self.replica, self.library = Replica(self.ask), RedisLibrary(self.ask)
         self.fails_over, self.learns = True, False
         #: the messages that came to each session that listens, and that it has not read: a part of the state too
         self.unread: dict[Who, tuple[bytes, ...]] = {}
@@ -86,6 +87,7 @@ class RedisServer(Plain):
         self.unread, self._serial = {}, 0
         self.watches_of.begin()
         self.replica.begin()
+        self.library.begin()
 
     def memoised(self) -> MemoisedRedis:
         """The memoised server, as this server is now."""
