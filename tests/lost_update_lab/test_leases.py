@@ -4,6 +4,7 @@ meanwhile that a WATCH would see."""
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
@@ -94,6 +95,54 @@ def test_a_worker_sees_its_leases_in_virtual_time(harness: Callable[..., Any]) -
         [500, 1, 0, (epoch, 500_000)],
         epoch + 1,
     ]  # fmt: skip
+
+
+MOVED = """
+redis.call(ARGV[1], KEYS[1], KEYS[2])
+return {redis.call('PTTL', KEYS[2]), redis.call('PEXPIRE', KEYS[2], 5000, 'LT')}
+"""
+
+
+@pytest.mark.parametrize("command", ["COPY", "RENAME", "RENAMENX"])
+def test_what_is_left_of_a_lease_goes_with_its_key(command: str, harness: Callable[..., Any]) -> None:
+    told: list[Any] = []
+
+    def hands_on(bank: Bank, amount: int) -> str:
+        for by_hand in (True, False):
+            bank.redis.set("mine", "x", px=10_000)
+            time.sleep(6)
+            if by_hand:
+                bank.redis.execute_command(command, "mine", "lock")
+            told.append(
+                [bank.redis.pttl("lock")] if by_hand else bank.redis.eval(MOVED, 2, "mine", "lock", command)
+            )
+            time.sleep(3)
+            told.append(bank.redis.pttl("lock"))
+            time.sleep(2)
+            told.append(bank.redis.exists("lock"))
+        return "ok"
+
+    harness(hands_on, workers=1).run(exactly(()), {})
+    assert told == [[4000], 1000, 0, [4000, 0], 1000, 0]
+
+
+@contextmanager
+def copied(bank: Bank) -> Iterator[None]:
+    """Between two tries, more and less of the lease is left."""
+    mine = f"of {os.getpid()} {threading.get_ident()}"
+    bank.redis.set(mine, 1, px=10_000)
+    time.sleep(9)
+    while not bank.redis.copy(mine, "lock"):
+        bank.redis.pexpire(mine, 1000)
+        time.sleep(0.5)
+    yield
+    bank.redis.delete("lock")
+
+
+def test_a_copy_has_what_was_left_and_its_holder_works_for_longer(explore: Explore) -> None:
+    """The copy had the whole 10 s, and the lock was kept."""
+    result = explore(locked_by(copied, work=3))
+    assert (result.cause, result.worst) == ("", "lost")
 
 
 @contextmanager

@@ -20,8 +20,8 @@ from lost_update_lab.servers.redis.repeatable import queued_after
 from lost_update_lab.servers.redis.scripts import script_of
 from lost_update_lab.servers.redis.watches import BROKEN_WATCH, Watch, Whole, described, watch_after, whole
 
-#: words in a command by which it may read, or compare, the time that a lease has left
-_TIMED = (b"TTL", b"EXPIRETIME", b"\r\nGT\r\n", b"\r\nLT\r\n")
+#: words in a command by which it may read, compare or hand on the time that a lease has left
+_TIMED = (b"TTL", b"EXPIRETIME", b"\r\nGT\r\n", b"\r\nLT\r\n", b"COPY", b"RENAME")
 #: the answers of these two are computed each time from the end of the lease
 COUNTED = frozenset({b"TTL", b"PTTL"})
 _CLOCK = b"\r\nTIME\r\n"

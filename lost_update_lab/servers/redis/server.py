@@ -143,15 +143,16 @@ class RedisServer(Plain):
         times = [streams.since((self.now + self.ahead) // 1000)] if self.timed else []
         rows = self.ask("EVALSHA", self._scripts["contents.lua"], 0, *times)
         leases, expire_at, self.granted = {}, {}, set()
-        here = {name_of(row[0]) for row in rows}
         before = {(k, at): self._leases[k] for k, at in self._expire_at.items() if k in self._leases}
-        renamed = {at: end for (key, at), end in before.items() if key not in here}
+        moved = {
+            at: end for (_, at), end in before.items()
+        }  # RENAME and COPY hand on what is left of a lease
         for row in rows:
             key, left, at = name_of(row[0]), row[3], row[4]
             if left < 0:
                 continue
             expire_at[key] = at
-            if end := before.get((key, at)) or renamed.get(at):
+            if end := before.get((key, at)) or moved.get(at):
                 leases[key] = end
                 if (key, at) not in before:
                     self.granted.add(key)

@@ -7,6 +7,7 @@ local redis = (function(real, left, seconds, micros, serial)
   local UNIT = {EX = 1000, PX = 1, EXAT = 1000, PXAT = 1}
   local EXPIRE = {EXPIRE = 'EX', PEXPIRE = 'PX', EXPIREAT = 'EXAT', PEXPIREAT = 'PXAT'}
   local LOOK = {TTL = 1000, PTTL = 1, EXPIRETIME = 1000, PEXPIRETIME = 1}
+  local MOVES = {RENAME = true, RENAMENX = true, COPY = true}
   local clock = seconds * 1000 + math.floor(micros / 1000)
   local given = {}
   local function length(unit, value)
@@ -18,6 +19,7 @@ local redis = (function(real, left, seconds, micros, serial)
   local function coded(ms) return string.format('%.0f', BASE + ms * SLOT - SLOT / 2 + serial) end
   local function remaining(key, ms)
     if ms < BASE / 2 then return ms end
+    key = tostring(key)
     return not given[key] and left[key] or math.ceil((ms - BASE) / SLOT)
   end
   local function gate(ask)
@@ -42,6 +44,11 @@ local redis = (function(real, left, seconds, micros, serial)
         end
         if a[i] == '*' then a[i] = string.format('%.0f', clock) .. '-*' end
         return ask(word, unpack(a))
+      end
+      if MOVES[word] then
+        local reply, from, to = ask(name, ...), tostring(a[1]), tostring(a[2])
+        if reply == 1 or (type(reply) == 'table' and reply.ok) then left[to], given[to] = left[from], given[from] end
+        return reply
       end
       local ms
       if word == 'SETEX' or word == 'PSETEX' then
@@ -70,7 +77,7 @@ local redis = (function(real, left, seconds, micros, serial)
       end
       if not ms then return ask(name, ...) end
       local reply = ask(word, unpack(a))
-      if reply and reply ~= 0 then given[a[1]] = true end
+      if reply and reply ~= 0 then given[tostring(a[1])] = true end
       return reply
     end
   end
