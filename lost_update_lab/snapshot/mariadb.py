@@ -34,7 +34,13 @@ SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE()
 """
 _NAMES = """
 SELECT table_name FROM information_schema.tables
-WHERE table_schema = DATABASE() AND table_type IN ('BASE TABLE', 'SEQUENCE')
+WHERE table_schema = DATABASE() AND table_type NOT LIKE '%VIEW' AND table_type NOT LIKE '%TEMPORARY%'
+"""
+#: tables that TRUNCATE does not empty, or not to what they were
+_UNKNOWN = """
+SELECT table_name, table_type FROM information_schema.tables WHERE table_schema = DATABASE()
+AND table_type NOT IN ('BASE TABLE', 'SEQUENCE', 'VIEW', 'SYSTEM VIEW') AND table_type NOT LIKE '%TEMPORARY%'
+ORDER BY table_name
 """
 #: what a setup makes besides tables
 _MADE = """
@@ -81,6 +87,12 @@ class MariaDBSnapshot:
             raise CannotBeRestored(
                 f"the database has a trigger for inserts ({found[0][0]}), which would act when rows are put back. "
                 "Explore in a database without it"
+            )
+        if unknown := [each for each in run(_UNKNOWN) if each[0] not in besides]:
+            name, kind = unknown[0]
+            raise CannotBeRestored(
+                f"the table {name} cannot be put back as it was: it is of the kind {kind}. For the trial, make it an "
+                f"ordinary one (without WITH SYSTEM VERSIONING, or by ALTER TABLE `{name}` DROP SYSTEM VERSIONING)"
             )
         #: the number that each gives out first in every schedule
         self.sequences = {name: int(run(_NEXT.format(name))[0][0]) for (name,) in run(_SEQUENCES)}
