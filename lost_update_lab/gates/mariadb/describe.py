@@ -34,7 +34,6 @@ _LAST = re.compile(
 _PROCEDURE = re.compile(r"\s*CALL\b", re.IGNORECASE)
 _NAMES = re.compile(r"\b(?:GET_LOCK|RELEASE_LOCK|RELEASE_ALL_LOCKS)\s*\(", re.IGNORECASE)
 _TABLES = re.compile(r"\bLOCK\s+TABLES?\b|\bFLUSH\b", re.IGNORECASE)
-_SETS = re.compile(r"\s*SET\b(?!\s+(?:SESSION\s+)?(?:@@)?AUTOCOMMIT\b)", re.IGNORECASE)
 
 _SKIPS = re.compile(r"\bSKIP\s+LOCKED\b", re.IGNORECASE)
 _NO_ROW, _TIMED_OUT = "no row", "Error: 1205, "
@@ -98,11 +97,6 @@ def lasts(text: str) -> bool:
 
 def locks_tables(text: str) -> bool:
     return bool(_TABLES.search(without_literals(text)))
-
-
-def sets(text: str) -> bool:
-    """Does it set something that the session remembers?"""
-    return bool(_SETS.match(text))
 
 
 def tells_patience(text: str) -> bool:

@@ -179,7 +179,7 @@ def _sent(place: Here, connection: Any, name: str, text: str, alone: bool = Fals
     if seconds is not None:  # in virtual time, with all that its session holds
         yield from run.waiting(task, NOBODY, seconds, f"sleep in MariaDB {seconds:g} s")
     op, text = describe(text, driver.inside(connection), server.by_the_clock(text)), without_sleep(text)
-    op.alone = alone
+    op.alone, op.lasts = alone, server.unseen.remembers(text)
     known = MariadbCommand(session.who[1:], op, name, text, driver.commits_by_itself(connection))
     event = run.arrives(task, known)
     try:

@@ -17,7 +17,6 @@ from lost_update_lab.gates.mariadb.describe import (
     lasts,
     locks_rows,
     locks_tables,
-    sets,
     shown,
     tells_patience,
 )
@@ -42,6 +41,7 @@ from lost_update_lab.servers.mariadb.memoised import (
 from lost_update_lab.servers.mariadb.patience import STATEMENT, waiting
 from lost_update_lab.servers.mariadb.server import MARIADB, MariaDBServer
 from lost_update_lab.servers.mariadb.session import look_again, session_of
+from lost_update_lab.servers.mariadb.way import remembers
 from lost_update_lab.telling.narrative import shortened
 
 #: InnoDB has ended a deadlock: this side hears it
@@ -268,7 +268,7 @@ def _after(
     touched = False
     if driver.is_open(connection):
         inside = driver.inside(connection)
-        session.changed |= sets(op.text)
+        session.changed |= op.lasts or remembers(op.text)
         if tells_patience(op.text):
             session.asks = op.text
             look_again(driver, connection)

@@ -69,8 +69,8 @@ class MariaDBServer(KeptOfSchedule, Plain):
         self.admin, self._holder = self._mine(), self._mine()
         self.snapshot = MariaDBSnapshot(self.ask, self._held_by_it, besides)
         self._bypass = MariadbBypassDetector(self.ask, self._next_number)
-        self._hidden, self._zone = HiddenOnMariadb(self.ask), int(self.ask(_ZONE)[0][0])
-        self.out_of_sight = OutOfSight(self.ask, self._hidden.behind, self.snapshot.sequences)
+        self.unseen, self._zone = HiddenOnMariadb(self.ask), int(self.ask(_ZONE)[0][0])
+        self.out_of_sight = OutOfSight(self.ask, self.unseen.behind, self.snapshot.sequences)
         self._sysdate_is_now = bool([self.ask(each) for each in _SYSDATE][1][0][0])
         #: commands that read and write
         self.compound = Compound(lambda: (str(name) for (name,) in self.ask(CALLED_IN_MARIADB)), looks)
@@ -182,20 +182,20 @@ class MariaDBServer(KeptOfSchedule, Plain):
 
     def by_the_clock(self, text: str) -> bool:
         """Does the server's clock count in this command? Once it has decided something, each written time does."""
-        inside = self._hidden.clocks_in(text)
+        inside = self.unseen.clocks_in(text)
         if self.timed:
             return clock_words.asks(text) or bool(inside)
         return clock_words.decides(text) or any(map(clock_words.decides, inside))
 
     def clock_inside(self, text: str) -> str:
         """What a view, a routine or a trigger in this command says that goes by the server's own clock. "": nothing."""
-        asks = any(map(clock_words.goes_on, self._hidden.clocks_in(text)))
+        asks = any(map(clock_words.goes_on, self.unseen.clocks_in(text)))
         return "SYSDATE()" if asks and not self._sysdate_is_now else ""
 
     def becomes_timed(self, text: str) -> bool:
         """Is this the first command in which the clock decides, or one that asks for a finer time? From the next run on
         its time is a part of each state, and what the server has answered so far does not count."""
-        shown = clock_words.digits(text).union(*map(clock_words.digits, self._hidden.clocks_in(text)))
+        shown = clock_words.digits(text).union(*map(clock_words.digits, self.unseen.clocks_in(text)))
         if self.timed and shown <= self.digits:
             return False
         self.timed, self.digits = True, self.digits | shown

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from lost_update_lab.servers.mariadb import clock_words
+from lost_update_lab.servers.mariadb.way import remembers_inside
 
 #: by the name that a command says: the text behind it
 SOURCES = """
@@ -38,6 +39,10 @@ class HiddenOnMariadb:
         if text not in self._found:
             self._found[text] = tuple(each for each in self.behind(text) if clock_words.asks(each))
         return self._found[text]
+
+    def remembers(self, text: str) -> bool:
+        """Does a routine, a trigger or a view behind it set, or ask for, what the session remembers?"""
+        return any(map(remembers_inside, self.behind(text)))
 
     def behind(self, text: str) -> list[str]:
         """The texts of the views, routines and triggers that the command names."""

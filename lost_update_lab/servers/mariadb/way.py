@@ -10,6 +10,7 @@ from lost_update_lab.model.commands import ENDS, Op
 from lost_update_lab.model.digest import digest
 from lost_update_lab.model.memoised_server import Who
 from lost_update_lab.servers import way
+from lost_update_lab.servers.mariadb.literals import without_literals
 
 #: what the session remembers beyond its transaction; whether each command commits is a part of its status
 _LASTING = re.compile(
@@ -23,6 +24,11 @@ _OF_SESSION = re.compile(
     r"|^\s*SHOW\s+(?:COUNT|WARNINGS|ERRORS|STATUS)\b",
     re.IGNORECASE,
 )
+#: … likewise in the text of a routine or a trigger, where SET may be of a variable of its own
+_INSIDE = re.compile(
+    r"@|\b(?:TEMPORARY|PREPARE|EXECUTE|LAST_INSERT_ID|LASTVAL)\b|\bSET\s+(?:SESSION|LOCAL)\b", re.IGNORECASE
+)
+_COMMENT = re.compile(r"/\*(?![!M]).*?\*/|(?:--\s|#)[^\n]*", re.DOTALL)
 #: changes what the contents do not show, or is not the same twice
 _UNSEEN = re.compile(
     r"\s*(?:(?:CREATE|DROP)\s+(?!(?:OR\s+\w+\s+)?TEMPORARY\b)|ALTER|TRUNCATE|RENAME|CALL|EXECUTE|LOCK|UNLOCK|FLUSH"
@@ -49,7 +55,7 @@ class MariadbWay(way.Way):
             return None
         if not strict and (op.reads or (op.text in ENDS and not self.line)):
             place = digest(self.lasting, b"" if op.local else found, self.inside.get(who, b""))
-        past = self.past.get(who, b"") if _OF_SESSION.search(op.text) else b""
+        past = self.past.get(who, b"") if op.lasts or _OF_SESSION.search(op.text) else b""
         return digest(place, past, repr((who, how)).encode(), op.identity)
 
     def went(self, found: bytes, who: Who, op: Op, reply: bytes, inside: bool, draws: bool) -> None:
@@ -60,7 +66,7 @@ class MariadbWay(way.Way):
             before = digest(before, op.identity)
         elif not op.reads:
             before = digest(before, self._met(found, who), op.identity, reply)
-        if lasts_beyond(op.text):
+        if op.lasts or lasts_beyond(op.text):
             self.lasting = digest(
                 self.lasting, repr(who).encode(), op.identity, b"" if op.local else found, reply
             )
@@ -102,7 +108,19 @@ class MariadbWay(way.Way):
 @lru_cache(maxsize=1 << 14)
 def lasts_beyond(text: str) -> bool:
     """Does the session remember it when its transaction is over?"""
-    return bool(_LASTING.search(text))
+    return bool(_LASTING.search(_COMMENT.sub(" ", without_literals(text))))
+
+
+@lru_cache(maxsize=1 << 14)
+def remembers(text: str) -> bool:
+    """… or does it answer what the session remembers? Then the session has to begin anew for the next schedule."""
+    return lasts_beyond(text) or bool(_OF_SESSION.search(without_literals(text)))
+
+
+@lru_cache(maxsize=1 << 12)
+def remembers_inside(routine: str) -> bool:
+    """The same of the text of a routine, a trigger or a view."""
+    return bool(_INSIDE.search(without_literals(routine)))
 
 
 @lru_cache(maxsize=1 << 14)
