@@ -74,6 +74,11 @@ class MariadbTable:
     stored: tuple[str, ...]
     sequences: tuple[str, ...] = ()
 
+    @property
+    def listed(self) -> str:
+        """The columns that are written when a row is put back."""
+        return ", ".join(f"`{each}`" for each in self.stored)
+
 
 class MariaDBSnapshot:
     """The database as it is now. `run`: executes a statement past the gates, in a session that is used for nothing
@@ -110,7 +115,8 @@ class MariaDBSnapshot:
         self.run(f"DROP DATABASE IF EXISTS `{self._kept}`")
         self.run(f"CREATE DATABASE `{self._kept}`")
         for name in self._filled:
-            self.run(f"CREATE TABLE `{self._kept}`.`{name}` AS SELECT * FROM `{name}`")  # noqa: S608  (names of its own)
+            columns = self.tables[name].listed  # `*` would leave out what is INVISIBLE
+            self.run(f"CREATE TABLE `{self._kept}`.`{name}` AS SELECT {columns} FROM `{name}`")  # noqa: S608
         self.restore({*self.tables, *self.sequences})
 
     def rows(self) -> Rows:
@@ -140,7 +146,7 @@ class MariaDBSnapshot:
         for name in self.tables.keys() & set(written):
             self._change(f"TRUNCATE `{name}`")
             if name in self._filled:
-                columns = ", ".join(f"`{each}`" for each in self.tables[name].stored)
+                columns = self.tables[name].listed
                 self.run(
                     f"INSERT INTO `{name}` ({columns}) SELECT {columns} FROM `{self._kept}`.`{name}`"  # noqa: S608
                 )

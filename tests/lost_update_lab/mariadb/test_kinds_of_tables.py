@@ -26,3 +26,19 @@ def test_a_system_versioned_table_is_refused_by_its_name(trial: Trial) -> None:
     for _ in range(2):  # and nothing is left of it
         with pytest.raises(Mistake, match=r"the table stock cannot be put back .* the kind SYSTEM VERSIONED"):
             trial([worker("Ann", sells, 1), worker("Bob", sells, 2)], setup=opened)
+
+
+def test_an_invisible_column_is_put_back(trial: Trial) -> None:
+    """SELECT * does not name it: the trial ended in an error of the server."""
+
+    def opened() -> None:
+        shop.open_shop()
+        shop.ask(
+            "CREATE OR REPLACE TABLE stock (id INT PRIMARY KEY, left_over INT INVISIBLE, "
+            "double_of INT AS (left_over * 2) STORED INVISIBLE)"
+        )
+        shop.ask("INSERT INTO stock (id, left_over) VALUES (1, 10)")
+
+    result = trial([worker("Ann", sells, 1), worker("Bob", sells, 2)], setup=opened)
+    assert result.verdict == "violated"
+    assert "stock[1].left_over: 10 → " in str(result)
