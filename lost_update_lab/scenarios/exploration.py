@@ -44,7 +44,7 @@ from lost_update_lab.snapshot.tables import Tables
 from lost_update_lab.under_test.drawn import NOT_MEASURED, DrawnNumbers
 from lost_update_lab.under_test.fresh import comparable, constants
 from lost_update_lab.under_test.operations import BREACHES, Framework, Operations
-from lost_update_lab.under_test.results import ResultText
+from lost_update_lab.under_test.results import ResultText, unsteady
 from lost_update_lab.under_test.scenario import Mistake, Scenario
 from lost_update_lab.under_test.servers import Servers
 
@@ -77,6 +77,8 @@ class Opened:
     #: as in Operations
     moving: Collection[str] = ()
     drawn: DrawnNumbers = NOT_MEASURED
+    #: classes whose objects say something else of themselves in each run
+    unsteady: set[type] = field(default_factory=set)
     has_run: bool = False
     #: what the first run has left in the user's modules, as each worker's own; and the cached functions that have asked
     memory: Memory | None = None
@@ -117,6 +119,7 @@ class Opened:
             (*self.frameworks, _Leaving(twins)),
             self.left_out,
             self.known,
+            self.unsteady,
         )
         system.moving, system.drawn = self.moving, self.drawn
         with ExitStack() as stack:
@@ -293,6 +296,8 @@ def volatile(serial: SerialOrders, opened: Opened) -> Names:
     serial.meanwhile = meanwhile.told
     held, with_them = modules.state(first=theirs), carried(system.scenario)
     second, other = serial.run(order), _rows(system)
+    for pair in zip(first.observed.results, second.observed.results, strict=True):
+        opened.unsteady.update(unsteady(*pair))
     now = carried(system.scenario)
     # a run that changed nothing in the modules changes nothing when it comes again: a third look was 1/9 of a small
     # search

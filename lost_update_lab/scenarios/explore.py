@@ -20,9 +20,10 @@ from lost_update_lab.scenarios.comparisons import chosen, is_redelivered, parts_
 from lost_update_lab.scenarios.control import Control, control
 from lost_update_lab.scenarios.exploration import Finding, Opened, search
 from lost_update_lab.scenarios.fresh_process import CACHED, CLEAR
-from lost_update_lab.scenarios.judging import ABORTED, BETWEEN, Judge
+from lost_update_lab.scenarios.judging import Judge
 from lost_update_lab.scenarios.mistakes import after_setup, examine, not_explored, remedy_of, set_up
 from lost_update_lab.scenarios.mutations import mutations
+from lost_update_lab.scenarios.notes import notes_of
 from lost_update_lab.scenarios.progress import SearchProgress, shown
 from lost_update_lab.scenarios.result import INCONCLUSIVE, KEPT, Interrupted, Result
 from lost_update_lab.scenarios.schedule import Schedule
@@ -30,7 +31,7 @@ from lost_update_lab.schedule.interrupt import Interrupt, interruptible
 from lost_update_lab.snapshot.redis import RedisSnapshot
 from lost_update_lab.snapshot.tables import Tables
 from lost_update_lab.under_test.handed import handed
-from lost_update_lab.under_test.operations import BREACHES, VIOLATED, Framework
+from lost_update_lab.under_test.operations import BREACHES, Framework
 from lost_update_lab.under_test.scenario import (
     FAULT_WORDS,
     Mistake,
@@ -160,7 +161,7 @@ def _run(ready: Opened, replay: str, progress: Callable[[SearchProgress], None] 
     except Broken as error:
         raise not_explored(error) from error
     searched = finding.searched
-    notes = [*_notes(ready), *searched.notes, *map(_clock_note, searched.virtual_clocks.items())]
+    notes = [*notes_of(ready), *searched.notes, *map(_clock_note, searched.virtual_clocks.items())]
     several = _several_at_a_time(ready) or _no_serial_order(ready)
     needed = scenario.control and finding.searched.exhausted and not finding.schedule
     found = control(ready) if needed else Control()
@@ -212,9 +213,6 @@ def opened(
         yield Opened(scenario, servers, of, tables, keys, frameworks, patches, judge, frozenset(chance))
 
 
-EVEN_IN_TURNS = "the workers break it even one after the other, in every order: this is no race"
-
-
 def _keys(servers: Servers) -> object:
     """What Redis holds now."""
     if not servers.redis:
@@ -236,24 +234,6 @@ def _keys_as_found(servers: Servers) -> Iterator[None]:
         if keys:
             keys.restore()
             keys.close()
-
-
-def _notes(opened: Opened) -> Iterator[str]:
-    orders = opened.judge.serial.all() if opened.judge.serial and opened.scenario.invariants else []
-    if orders and all(each.judgement.word == VIOLATED for each in orders):
-        yield EVEN_IN_TURNS
-    if opened.remembered:
-        held = ", ".join(opened.remembered)
-        yield f"{held} is not the same after each schedule. Each worker should begin like a new process"
-    names = ", ".join(
-        sorted(f"{table}.{column}" for table, column in opened.left_out if table in opened.touched)
-    )
-    if names:
-        yield f"not compared, because the server's own clock or chance writes it: {names}"
-    for order in opened.judge.with_gaps:
-        yield BETWEEN.format(order)
-    if opened.judge.aborted:
-        yield ABORTED.format(" and ".join(sorted(opened.judge.aborted)))
 
 
 def _locked(opened: Opened) -> str:

@@ -110,10 +110,11 @@ class Operations:
         frameworks: Sequence[Framework] = (),
         left_out: Collection[tuple[str, str]] = (),
         known: Collection[str] = (),
+        unsteady: Collection[type] = (),
     ) -> None:
         self.name, self.scenario, self.addresses = scenario.name, scenario, servers
         self.database, self.keys, self.frameworks, self.left_out = database, keys, frameworks, left_out
-        self.known = known  # the constants (fresh.py)
+        self.known, self.unsteady = known, unsteady  # the constants (fresh.py); see results.py
         #: the keys with a lease whose values are others in each run
         self.moving: Collection[str] = ()
         self.drawn = NOT_MEASURED
@@ -153,7 +154,7 @@ class Operations:
             self.done[index] += 1
         if self.scenario.redelivered and not self.scenario.twice and (place := here()):
             place.run.acknowledges(place.task)
-        return ResultText.of(results[0] if len(results) == 1 else results, self.known)
+        return ResultText.of(results[0] if len(results) == 1 else results, self.known, self.unsteady)
 
     def _call(self, operation: Operation) -> Any:
         handed = {name: getattr(self, f"_{name}")() for name in operation.wants}
@@ -242,7 +243,7 @@ class Operations:
         """What a schedule came to, by what is known now of what counts."""
         results = [each.result for each in endings]
         anew = [
-            ResultText.of(each.value, self.known) if isinstance(each, ResultText) else each
+            ResultText.of(each.value, self.known, self.unsteady) if isinstance(each, ResultText) else each
             for each in results
         ]
         again = [replace(ending, result=result) for ending, result in zip(endings, anew, strict=True)]
@@ -257,7 +258,11 @@ class Operations:
         yield from (((LEASED_KEY, key), text) for key, text in seen.leased.items())
         for index, ending in enumerate(endings):
             told = result_of(ending)
-            plain = str(told) if isinstance(told, BaseException) else ResultText.of(told, None).plain
+            plain = (
+                str(told)
+                if isinstance(told, BaseException)
+                else ResultText.of(told, None, self.unsteady).plain
+            )
             yield (ANSWER, self._kind(index)), plain
 
     def _kind(self, index: int) -> tuple[str, ...]:

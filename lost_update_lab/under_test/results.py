@@ -2,53 +2,78 @@
 
 Both leave out fresh times of day. A random key stays: a worker draws the same ones in each schedule.
 
-An object of the user's is compared by its class: it may show what was read long before the operation ended, and
-nobody uses it. An invariant may use it, so states are told apart by its public attributes, too.
+An object that says nothing about itself (values.py) is compared by its class: it may show what was read long before the
+operation ended, and nobody uses it. An invariant may use it, so states are told apart by its public attributes, too.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Set
 from datetime import date, datetime
 from decimal import Decimal
+from enum import Enum
+from itertools import zip_longest
+from math import isfinite
 from types import ModuleType
 from typing import Any
 from uuid import UUID
 
 from lost_update_lab.snapshot.exact import number, read
-from lost_update_lab.under_test.fresh import timeless
+from lost_update_lab.under_test import values
+from lost_update_lab.under_test.fresh import comparable, timeless
+from lost_update_lab.under_test.values import OwnText
 
 #: how deep the attributes of objects are followed, and how many values are shown at most
 DEPTH, MOST = 4, 2000
 
 
 class ResultText(str):
-    """A worker's result as a text; `value`: the result itself; `plain`: what is compared of it."""
+    """A worker's result as a text; `value`: the result itself; `plain`: what is compared of it. `by_class`: the classes
+    of which nothing else is compared."""
 
     value: Any = None
     plain: Any = None
+    by_class: tuple[type, ...] = ()
 
     @classmethod
-    def of(cls, value: Any, known: Collection[str] | None = ()) -> ResultText:
-        """`known`: the constants (fresh.py); None: all times are."""
-        made = cls(json.dumps(_Reader(known).read(value, DEPTH), default=str, ensure_ascii=False))
-        made.value, made.plain = value, _Reader(known).read(value)
+    def of(
+        cls, value: Any, known: Collection[str] | None = (), unsteady: Collection[type] = ()
+    ) -> ResultText:
+        """`known`: the constants (fresh.py); None: all times are. `unsteady`: classes whose own texts do not count."""
+        made = cls(json.dumps(_Reader(known, unsteady).read(value, DEPTH), default=str, ensure_ascii=False))
+        reader = _Reader(known, unsteady)
+        made.value, made.plain = value, reader.read(value)
+        made.by_class = tuple(reader.by_class)
         return made
 
 
+def unsteady(one: Any, other: Any) -> Iterator[type]:
+    """The classes whose objects say other things of themselves in two results that should be equal."""
+    readers = _Reader(()), _Reader(())
+    for reader, value in zip(readers, (one, other), strict=True):
+        reader.read(value)
+    for here, there in zip_longest(*(reader.said for reader in readers)):
+        if here and there and here[0] is there[0] and comparable(here[1]) != comparable(there[1]):
+            yield here[0]
+
+
 class _Reader:
-    def __init__(self, known: Collection[str] | None) -> None:
-        self.known, self.left = known, MOST
+    def __init__(self, known: Collection[str] | None, unsteady: Collection[type] = ()) -> None:
+        self.known, self.unsteady, self.left = known, unsteady, MOST
         self._open = set[int]()  # ids of the objects that are being read: they may contain themselves
+        #: what objects said of themselves; the classes of those that said nothing
+        self.said: list[tuple[type, str]] = []
+        self.by_class: dict[type, None] = {}
 
     def read(self, value: Any, depth: int = 0) -> Any:
         """A result as JSON knows it. `depth`: how deep the attributes of an object with no text of its own are
         shown."""
         kind = type(value)  # what a lazy object is, is not asked: it would be evaluated
-        if value is None or issubclass(kind, bool | int | float):
+        if value is None or issubclass(kind, bool | int):
             return value
+        if issubclass(kind, float):
+            return value if isfinite(value) else repr(value)  # a NaN is not equal to itself
         if issubclass(kind, str | datetime | date | UUID):
             return timeless(str(value), self.known)
         if issubclass(kind, bytes | bytearray | memoryview):
@@ -63,8 +88,8 @@ class _Reader:
             return {"status": value.status_code, "body": self._body(value.content)}  # of a web framework
         if issubclass(kind, Decimal):
             return number(value)
-        if kind.__module__ in ("fractions", "enum"):
-            return str(value)
+        if issubclass(kind, Enum):
+            return f"{kind.__qualname__}.{value.name or value.value}"
         return self._object(value, depth)
 
     def _object(self, value: Any, depth: int) -> Any:
@@ -74,12 +99,33 @@ class _Reader:
             return told
         self._open.add(id(value))
         try:
-            if dataclasses.is_dataclass(kind):
-                return {f.name: self.read(getattr(value, f.name), depth) for f in dataclasses.fields(value)}
-            shown = {name: self.read(each, depth - 1) for name, each in _public(value)} if depth else {}
+            found = self._compared(value, kind, depth)
+            hides = depth and (found is None or isinstance(found, OwnText))
+            shown = {name: self.read(each, depth - 1) for name, each in _public(value)} if hides else {}
         finally:
             self._open.discard(id(value))
-        return [told, shown] if shown else told
+        if found is None:
+            if not values.is_handle(kind):
+                self.by_class[kind] = None
+            return [told, shown] if shown else told
+        return [found, shown] if shown else found
+
+    def _compared(self, value: Any, kind: type, depth: int) -> Any:
+        """What counts of an object besides its class. None: nothing."""
+        if issubclass(kind, BaseException):
+            return [kind.__qualname__, self.read(value.args, depth)]
+        if (held := values.elements(kind, value)) is not None:
+            read = [self.read(each, depth) for each in held]
+            return sorted(read, key=repr) if issubclass(kind, Set) else read
+        if (fields := values.fields(kind, value)) is not None:
+            return self.read(fields, depth)
+        if kind in self.unsteady:
+            return None
+        if (text := values.own_text(kind, value)) is not None:
+            self.said.append((kind, str(text)))
+            return OwnText(timeless(each, self.known) if isinstance(each, str) else each for each in text)
+        own = values.own_attributes(kind, value)
+        return None if own is None else self.read(own, depth)
 
     def _body(self, content: Any) -> Any:
         text = content.decode(errors="replace") if isinstance(content, bytes) else str(content)

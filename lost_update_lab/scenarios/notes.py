@@ -1,0 +1,49 @@
+"""What a result says besides its verdict: what was not compared, and what was let pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lost_update_lab.scenarios.exploration import Opened
+from lost_update_lab.scenarios.judging import ABORTED, BETWEEN
+from lost_update_lab.under_test.operations import VIOLATED
+from lost_update_lab.under_test.results import ResultText
+
+EVEN_IN_TURNS = "the workers break it even one after the other, in every order: this is no race"
+BY_CLASS = (
+    "the answer of {} is compared by its class only, or holds an object that is: {}. Return plain values, or give an "
+    "invariant that takes the results"
+)
+
+
+def notes_of(opened: Opened) -> Iterator[str]:
+    orders = opened.judge.serial.all() if opened.judge.serial and opened.scenario.invariants else []
+    if orders and all(each.judgement.word == VIOLATED for each in orders):
+        yield EVEN_IN_TURNS
+    if opened.remembered:
+        held = ", ".join(opened.remembered)
+        yield f"{held} is not the same after each schedule. Each worker should begin like a new process"
+    names = ", ".join(
+        sorted(f"{table}.{column}" for table, column in opened.left_out if table in opened.touched)
+    )
+    if names:
+        yield f"not compared, because the server's own clock or chance writes it: {names}"
+    for order in opened.judge.with_gaps:
+        yield BETWEEN.format(order)
+    if opened.judge.aborted:
+        yield ABORTED.format(" and ".join(sorted(opened.judge.aborted)))
+    yield from _by_class(opened)
+
+
+def _by_class(opened: Opened) -> Iterator[str]:
+    """An invariant sees all of the results, or asks for none of them."""
+    if opened.scenario.invariants or not opened.judge.serial:
+        return
+    names, found = opened.scenario.names, dict[str, set[str]]()
+    for order in opened.judge.serial.all():
+        for ending in order.observed.endings:
+            if isinstance(ending.result, ResultText):
+                for kind in ending.result.by_class:
+                    found.setdefault(kind.__qualname__, set()).add(names[ending.worker])
+    for name, workers in sorted(found.items()):
+        yield BY_CLASS.format(" and ".join(sorted(workers)), name)
