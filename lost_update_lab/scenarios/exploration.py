@@ -27,6 +27,7 @@ from lost_update_lab.scenarios import only_once
 from lost_update_lab.scenarios.carried import carried
 from lost_update_lab.scenarios.clients import Twins
 from lost_update_lab.scenarios.commits import InvariantReader
+from lost_update_lab.scenarios.differing import Differing, drawn_by, keys_sent, rows_of
 from lost_update_lab.scenarios.fresh_process import CachedAsking, filled
 from lost_update_lab.scenarios.judging import Judge
 from lost_update_lab.scenarios.meanwhile import Meanwhile
@@ -38,6 +39,7 @@ from lost_update_lab.search.poll_calibration import calibrate_polls
 from lost_update_lab.search.search import Search
 from lost_update_lab.servers.mariadb.server import MariaDBServer
 from lost_update_lab.servers.redis.server import RedisServer
+from lost_update_lab.snapshot.chance import ByServer
 from lost_update_lab.snapshot.functions import Names
 from lost_update_lab.snapshot.redis import RedisSnapshot
 from lost_update_lab.snapshot.tables import Tables
@@ -66,7 +68,8 @@ class Opened:
     frameworks: Sequence[Framework]
     patches: Sequence[Any]
     judge: Judge
-    #: columns that differ between two runs of the same order: the server's clock, or chance, writes them
+    #: what the server writes by itself; and columns in which that cannot be told from what others have written
+    by_server: ByServer
     left_out: Names = field(default_factory=frozenset)
     #: the tables that the operations change when they run one after the other
     touched: frozenset[str] = frozenset()
@@ -85,7 +88,7 @@ class Opened:
     cached: tuple[str, ...] = ()
 
     @cached_property
-    def known(self) -> Collection[str]:
+    def known(self) -> frozenset[str]:
         """The times and random keys of the opening state, and of the arguments."""
         operations = (op for worker in self.scenario.workers for op in worker.operations)
         given = (ResultText.of(op.given, None) for op in operations)
@@ -120,6 +123,7 @@ class Opened:
             self.left_out,
             self.known,
             self.unsteady,
+            self.by_server,
         )
         system.moving, system.drawn = self.moving, self.drawn
         with ExitStack() as stack:
@@ -141,7 +145,8 @@ class Opened:
             framework.leave(-1)
 
     def _servers(self, stack: ExitStack, reader: InvariantReader | None) -> Iterator[Server]:
-        database = self.of.server(self.addresses, self.database, self.left_out, self.scenario.isolation)
+        where = self.addresses, self.database, self.left_out, self.scenario.isolation
+        database = self.of.server(*where, self.by_server)
         database.reader = reader
         stack.callback(database.close)
         yield database
@@ -204,17 +209,21 @@ def search(
 def _looked_at(
     opened: Opened, harness: Harness, system: Operations, examine: Callable[[SerialOrders], None]
 ) -> bool:
-    """Run the serial orders. Returns False if some column differs each time: then all starts over without it."""
+    """Run the serial orders. Returns False if some value differs each time: then all starts over without it."""
     opened.judge.serial = serial = SerialOrders(harness, system)
-    if differ := volatile(serial, opened):
-        opened.left_out = frozenset({*opened.left_out, *differ})
+    before = opened.by_server, opened.left_out
+    volatile(serial, opened)
+    if before != (opened.by_server, opened.left_out):
         return False
     opened.remembered, opened.carried = tuple(serial.remembered), tuple(serial.carried)
     opened.touched = frozenset(table.title for table in system.database.changed())
     examine(serial)
+    if unnamed := drawn_by(serial.all(), opened.database.tables) - set(opened.left_out):
+        opened.left_out = frozenset({*opened.left_out, *unnamed})
+        return False
     if not opened.scenario.invariants:
         serial.close()
-        opened.known, opened.moving, opened.drawn = system.known, system.moving, system.drawn
+        opened.known, opened.moving, opened.drawn = frozenset(system.known), system.moving, system.drawn
     return True
 
 
@@ -278,9 +287,8 @@ def _first_run(serial: SerialOrders, opened: Opened, order: tuple[int, ...]) -> 
     return begun
 
 
-def volatile(serial: SerialOrders, opened: Opened) -> Names:
-    """The columns, besides those that are left out already, that differ between two runs of the same order. Raises
-    Mistake if more differs than columns."""
+def volatile(serial: SerialOrders, opened: Opened) -> None:
+    """Note what differs between two runs of the same order. Raises Mistake if that is more than values in columns."""
     system = serial.system
     order = tuple(i for i, worker in enumerate(system.scenario.callers) for _ in worker.operations)
     held_at_first = carried(system.scenario)
@@ -292,10 +300,10 @@ def volatile(serial: SerialOrders, opened: Opened) -> Names:
     }
     held_before = modules.state(first=theirs)
     meanwhile = Meanwhile(system.scenario, held_before)
-    first, one = serial.run(order, meanwhile), _rows(system)
+    first, one = serial.run(order, meanwhile), rows_of(system)
     serial.meanwhile = meanwhile.told
     held, with_them = modules.state(first=theirs), carried(system.scenario)
-    second, other = serial.run(order), _rows(system)
+    second, other = serial.run(order), rows_of(system)
     for pair in zip(first.observed.results, second.observed.results, strict=True):
         opened.unsteady.update(unsteady(*pair))
     now = carried(system.scenario)
@@ -321,7 +329,9 @@ def volatile(serial: SerialOrders, opened: Opened) -> Names:
         )
     if begun and not opened.cached:  # cached functions are reported already
         only_once.look(begun, first, serial.harness.servers, serial.carried)
-    return set(_different(one, other)) - set(opened.left_out)
+    sent = [keys_sent(each.steps) for each in (first, second)]
+    differ = Differing(opened.by_server, opened.left_out, sent[0] & sent[1])
+    opened.by_server, opened.left_out = differ.without(one, other)
 
 
 def _no_shared_memory(held: Mapping[str, str], names: Collection[str]) -> None:
@@ -329,18 +339,3 @@ def _no_shared_memory(held: Mapping[str, str], names: Collection[str]) -> None:
     if found := [name for name in names if held.get(name, "").startswith(IN_MEMORY)]:
         told = process_memory.TOLD.format(what=f"ctypes or mmap: {', '.join(found)}")
         raise Mistake(f"{told}. The remedy: {process_memory.IN_A_SERVER}")
-
-
-def _rows(system: Operations) -> dict[Any, list[dict[str, Any]]]:
-    return system.database.rows(system.database.changed())
-
-
-def _different(one: Any, other: Any) -> Iterator[tuple[str, str]]:
-    for table in one.keys() & other.keys():
-        here, there = (sorted(rows, key=lambda row: _key(table, row)) for rows in (one[table], other[table]))
-        for row, same in zip(here, there, strict=False):
-            yield from ((table.title, name) for name in row if row[name] != same[name])
-
-
-def _key(table: Any, row: dict[str, Any]) -> str:
-    return repr([row[name] for name in table.key]) if table.key else ""

@@ -18,6 +18,7 @@ from lost_update_lab.model.errors import ON_ONE_HOST, Broken
 from lost_update_lab.model.system import UNBROKEN
 from lost_update_lab.scenarios.comparisons import chosen, is_redelivered, parts_of, repeated, together
 from lost_update_lab.scenarios.control import Control, control
+from lost_update_lab.scenarios.differing import written_by
 from lost_update_lab.scenarios.exploration import Finding, Opened, search
 from lost_update_lab.scenarios.fresh_process import CACHED, CLEAR
 from lost_update_lab.scenarios.judging import Judge
@@ -28,6 +29,7 @@ from lost_update_lab.scenarios.progress import SearchProgress, shown
 from lost_update_lab.scenarios.result import INCONCLUSIVE, KEPT, Interrupted, Result
 from lost_update_lab.scenarios.schedule import Schedule
 from lost_update_lab.schedule.interrupt import Interrupt, interruptible
+from lost_update_lab.snapshot.chance import keys_among
 from lost_update_lab.snapshot.redis import RedisSnapshot
 from lost_update_lab.snapshot.tables import Tables
 from lost_update_lab.under_test.handed import handed
@@ -208,9 +210,10 @@ def opened(
         for invariant in (*scenario.invariants, *scenario.always):
             if isinstance(invariant.holds, TableInvariant):
                 invariant.holds.bind(tables)
-        chance = {(t.title, c.name) for t in tables.tables for c in t.columns if c.chance}
-        judge = Judge(scenario)
-        yield Opened(scenario, servers, of, tables, keys, frameworks, patches, judge, frozenset(chance))
+        judge, by_server = Judge(scenario), written_by(tables, of.NOW)
+        opened = Opened(scenario, servers, of, tables, keys, frameworks, patches, judge, by_server)
+        opened.by_server = replace(by_server, keys=keys_among(opened.known))
+        yield opened
 
 
 def _keys(servers: Servers) -> object:

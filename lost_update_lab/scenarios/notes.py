@@ -28,6 +28,10 @@ def notes_of(opened: Opened) -> Iterator[str]:
     )
     if names:
         yield f"not compared, because the server's own clock or chance writes it: {names}"
+    partly = opened.by_server.columns.keys() - set(opened.left_out)
+    names = ", ".join(sorted(f"{table}.{column}" for table, column in partly if table in opened.touched))
+    if names:
+        yield f"not compared where the server's own clock or chance has written it: {names}"
     for order in opened.judge.with_gaps:
         yield BETWEEN.format(order)
     if opened.judge.aborted:
@@ -45,5 +49,5 @@ def _by_class(opened: Opened) -> Iterator[str]:
             if isinstance(ending.result, ResultText):
                 for kind in ending.result.by_class:
                     found.setdefault(kind.__qualname__, set()).add(names[ending.worker])
-    for name, workers in sorted(found.items()):
-        yield BY_CLASS.format(" and ".join(sorted(workers)), name)
+    for title, workers in sorted(found.items()):
+        yield BY_CLASS.format(" and ".join(sorted(workers)), title)

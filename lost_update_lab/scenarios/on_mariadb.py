@@ -12,6 +12,7 @@ from lost_update_lab.scenarios.commits import ObservedMariaDB
 from lost_update_lab.scenarios.constraints import Constraint, of_mariadb
 from lost_update_lab.scenarios.isolation import level_of
 from lost_update_lab.snapshot.catalogue import Table
+from lost_update_lab.snapshot.chance import ByServer
 from lost_update_lab.snapshot.functions import Names
 from lost_update_lab.snapshot.mariadb import BEFORE, MariaDBSnapshot
 from lost_update_lab.snapshot.mariadb_tables import MariaDBTables
@@ -32,6 +33,8 @@ WHERE db = DATABASE() AND id <> CONNECTION_ID()
 """
 #: ready-made invariants quote names as SQL does (invariants.py)
 _ANSI = "SET SESSION sql_mode = CONCAT(@@sql_mode, ',ANSI_QUOTES')"
+#: its clock, in UTC
+NOW = "SELECT UTC_TIMESTAMP(6)"
 
 
 def left_open(connection: Any) -> str:
@@ -89,12 +92,15 @@ def constraints(
         yield lambda text: _asked(session, text), list(of_mariadb(lambda text: _asked(session, text), names))
 
 
-def server(servers: Servers, of: Any, left_out: Names, level: str = "") -> ObservedMariaDB:
+def server(
+    servers: Servers, of: Any, left_out: Names, level: str = "", by_server: ByServer | None = None
+) -> ObservedMariaDB:
     """The engine's access to it. `level`: of transactions that do not ask for one. Raises Mistake."""
     try:
         found = ObservedMariaDB(lambda: connect(servers.database), driver, left_out, looks=True)
     except CannotBeRestored as error:
         raise Mistake(str(error)) from None
+    found.by_server = by_server
     found.level = level_of(level).name.replace("_", " ") if level else ""
     return found
 
@@ -104,4 +110,4 @@ def _asked(connection: Any, text: str) -> tuple[tuple[Any, ...], ...]:
     return driver.run(connection, text)
 
 
-__all__ = ["constraints", "left_as_found", "left_open", "mark", "prepared", "server", "tables"]
+__all__ = ["NOW", "constraints", "left_as_found", "left_open", "mark", "prepared", "server", "tables"]

@@ -12,6 +12,7 @@ from lost_update_lab.scenarios.commits import ObservedPostgres
 from lost_update_lab.scenarios.constraints import Constraint, of_postgres
 from lost_update_lab.scenarios.isolation import level_of
 from lost_update_lab.snapshot.catalogue import OWN, Table
+from lost_update_lab.snapshot.chance import ByServer
 from lost_update_lab.snapshot.functions import Names
 from lost_update_lab.snapshot.made import MadeBefore
 from lost_update_lab.snapshot.other_sessions import cleaned_up, keeps_a_lock
@@ -24,6 +25,9 @@ SELECT left(query, 60), pg_terminate_backend(pid, 1000) FROM pg_stat_activity
 WHERE datname = current_database() AND state LIKE 'idle in transaction%' AND backend_xid IS NOT NULL
 """
 _MARK = "SELECT pg_current_xact_id_if_assigned(), pg_snapshot_xmax(pg_current_snapshot())"
+
+#: its clock, in UTC
+NOW = "SELECT clock_timestamp() AT TIME ZONE 'UTC'"
 
 
 def left_open(connection: psycopg.Connection[Any]) -> str:
@@ -85,13 +89,16 @@ def constraints(
         )
 
 
-def server(servers: Servers, of: Any, left_out: Names, level: str = "") -> ObservedPostgres:
+def server(
+    servers: Servers, of: Any, left_out: Names, level: str = "", by_server: ByServer | None = None
+) -> ObservedPostgres:
     """The engine's access to it. `level`: of transactions that do not ask for one."""
-    sql = of.contents_sql(left_out)
+    sql = of.contents_sql(left_out, by_server)
     # what is put back is what the setup has made
-    found = ObservedPostgres(servers.database, sql, besides=bool(left_out), counted=of.names, may_make=())
+    besides = bool(left_out or (by_server and by_server.columns))
+    found = ObservedPostgres(servers.database, sql, besides=besides, counted=of.names, may_make=())
     found.level = level_of(level) if level else None
     return found
 
 
-__all__ = ["constraints", "left_as_found", "left_open", "mark", "prepared", "server", "tables"]
+__all__ = ["NOW", "constraints", "left_as_found", "left_open", "mark", "prepared", "server", "tables"]

@@ -9,6 +9,8 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
+from lost_update_lab.snapshot.chance import draws
+
 #: the engine's own schemas
 OWN = ("explorer", "explorer_opening", "explorer_before")
 NOT_THE_USERS = f"nspname NOT IN {('pg_catalog', 'information_schema', *OWN)} AND nspname !~ '^pg_'"
@@ -22,7 +24,7 @@ ORDER BY nspname, relname
 _COLUMNS = """
 SELECT attrelid, attname, format_type(atttypid, NULL), attgenerated <> '',
     attidentity <> '' OR coalesce(pg_get_expr(adbin, adrelid), '') LIKE '%%nextval(%%',
-    coalesce(pg_get_expr(adbin, adrelid), '') ~* '(timestamp|now\\(|_time|_date|random|uuid)'
+    coalesce(pg_get_expr(adbin, adrelid), '')
 FROM pg_attribute LEFT JOIN pg_attrdef ON adrelid = attrelid AND adnum = attnum
 WHERE attrelid = ANY(%s) AND attnum > 0 AND NOT attisdropped ORDER BY attrelid, attnum
 """
@@ -48,7 +50,7 @@ UNION ALL SELECT 'the rule ' || rulename || ', which is ENABLE ALWAYS' FROM pg_r
 @dataclass(frozen=True, slots=True)
 class Column:
     """`generated`: computed by the server. `drawn`: its default draws a number from a sequence. `chance`: its default
-    uses the server's clock or its random numbers."""
+    calls the server's clock or its random numbers."""
 
     name: str
     type: str
@@ -124,7 +126,7 @@ def look(connection: psycopg.Connection[Any]) -> Catalogue:
             oid,
             schema,
             name,
-            tuple(Column(*row) for row in columns.get(oid, ())),
+            tuple(_column(*row) for row in columns.get(oid, ())),
             next((tuple(names) for kind, names, _ in keys.get(oid, ()) if kind == "p"), ()),
             tuple((names[0], to) for kind, names, to in keys.get(oid, ()) if kind == "f" and len(names) == 1),
         )
@@ -133,6 +135,10 @@ def look(connection: psycopg.Connection[Any]) -> Catalogue:
     sequences = tuple(_sequence(connection, *row) for row in connection.execute(_SEQUENCES).fetchall())
     out_of_reach = tuple(what for (what,) in connection.execute(_OUT_OF_REACH).fetchall())
     return Catalogue(tables, sequences, out_of_reach)
+
+
+def _column(name: str, kind: str, generated: bool, drawn: bool, default: str) -> Column:
+    return Column(name, kind, generated, drawn, draws(default))
 
 
 def _sequence(connection: psycopg.Connection[Any], schema: str, name: str) -> Sequence:

@@ -17,6 +17,7 @@ from psycopg import sql
 
 from lost_update_lab.snapshot import large, written
 from lost_update_lab.snapshot.catalogue import Sequence, Table
+from lost_update_lab.snapshot.chance import ByServer
 from lost_update_lab.snapshot.large import LARGE_FROM
 
 #: (table, column)
@@ -64,11 +65,11 @@ class KeptTable:
     def is_large(self) -> bool:
         return bool(self.table.key) and int(self.opening.partition("/")[2]) >= LARGE_FROM
 
-    def fields(self, left_out: Names = ()) -> dict[str, sql.Composable]:
-        table, columns = self.table, columns_of(self.table, left_out)
+    def fields(self, left_out: Names = (), by_server: ByServer | None = None) -> dict[str, sql.Composable]:
+        table, columns = self.table, columns_of(self.table, left_out, by_server)
         found: dict[str, sql.Composable] = {
             "number": sql.Literal(self.number),
-            "sum": sum_of(table, table.quoted, left_out),
+            "sum": sum_of(table, table.quoted, left_out, by_server),
             "opening": sql.Literal(self.opening),
             "title": sql.Literal(table.title),
             "table": table.quoted,
@@ -79,21 +80,32 @@ class KeptTable:
         return found | (large.fields(table.key, self.since) if table.key else {})
 
 
-def columns_of(table: Table, left_out: Names = ()) -> sql.Composed:
-    """The columns that make its contents."""
+def columns_of(table: Table, left_out: Names = (), by_server: ByServer | None = None) -> sql.Composed:
+    """The columns that make its contents. `by_server`: without what the server has written there by itself."""
     names = [c.name for c in table.columns if not c.generated and (table.title, c.name) not in left_out]
+    if by_server:
+        return sql.SQL(", ").join([by_server.told(table.title, each) for each in names])
     return sql.SQL(", ").join(map(sql.Identifier, names))
 
 
-def sum_of(table: Table, where: sql.Identifier, left_out: Names = ()) -> sql.Composed:
+def sum_of(
+    table: Table, where: sql.Identifier, left_out: Names = (), by_server: ByServer | None = None
+) -> sql.Composed:
     """`where`: the table itself, or the one that keeps its opening rows."""
-    return _SUM.format(_HASH.format(columns_of(table, left_out)), where)
+    return _SUM.format(_HASH.format(columns_of(table, left_out, by_server)), where)
 
 
-def looking(name: sql.Identifier, tables: Iterable[KeptTable], left_out: Names = ()) -> sql.Composed:
+def looking(
+    name: sql.Identifier,
+    tables: Iterable[KeptTable],
+    left_out: Names = (),
+    by_server: ByServer | None = None,
+) -> sql.Composed:
     """The function (written) → "number:sum," of each table that differs from its opening state. `opening` of each table
-    is its sum without the columns that are left out."""
-    parts = [(large.LOOK if each.is_large else _LOOK).format(**each.fields(left_out)) for each in tables]
+    is its sum by the same columns."""
+    parts = [
+        (large.LOOK if each.is_large else _LOOK).format(**each.fields(left_out, by_server)) for each in tables
+    ]
     return _function(name, "lab_written bool[]", "", parts, "STABLE")
 
 

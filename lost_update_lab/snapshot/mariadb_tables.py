@@ -10,12 +10,13 @@ from typing import Any
 import pymysql
 
 from lost_update_lab.snapshot.catalogue import Column, Table
+from lost_update_lab.snapshot.chance import draws
 from lost_update_lab.snapshot.exact import Exact
 
 _COLUMNS = """
 SELECT table_name, column_name, data_type, is_generated = 'ALWAYS',
     extra LIKE '%auto_increment%' OR COALESCE(column_default, '') LIKE '%nextval(%',
-    CONCAT(COALESCE(column_default, ''), extra) REGEXP '(timestamp|now\\\\(|_time|_date|rand|uuid)', column_key = 'PRI'
+    column_key = 'PRI', CONCAT(COALESCE(column_default, ''), ' ', extra)
 FROM information_schema.columns JOIN information_schema.tables USING (table_schema, table_name)
 WHERE table_schema = DATABASE() AND table_type = 'BASE TABLE' ORDER BY table_name, ordinal_position
 """
@@ -101,7 +102,10 @@ def _look(run: Run) -> Iterator[Table]:
             names.index(name),
             "public",
             name,
-            tuple(Column(column, kind, *map(bool, flags)) for column, kind, *flags, _ in own),
-            tuple(column for column, *_, is_key in own if is_key),
+            tuple(
+                Column(column, kind, bool(generated), bool(drawn), draws(text))
+                for column, kind, generated, drawn, _, text in own
+            ),
+            tuple(column for column, *_, is_key, _ in own if is_key),
             tuple((column, names.index(to)) for of, column, to in refers if of == name and to in names),
         )

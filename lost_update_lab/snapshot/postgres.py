@@ -22,6 +22,7 @@ from psycopg.pq.abc import PGresult
 from lost_update_lab.model.errors import IT_COUNTS, Broken
 from lost_update_lab.snapshot import functions, written
 from lost_update_lab.snapshot.catalogue import OWN, Catalogue, Table, look
+from lost_update_lab.snapshot.chance import ByServer
 from lost_update_lab.snapshot.exact import read
 from lost_update_lab.snapshot.functions import KeptTable, Names
 from lost_update_lab.snapshot.other_sessions import is_locked_out, keeps_a_lock
@@ -78,26 +79,31 @@ class PostgresSnapshot:
         """The names of the tables that the contents show."""
         return [table.name for table in self.tables]
 
-    def contents_sql(self, left_out: Names = ()) -> str:
-        """One query for all tables, which returns one row: a text that makes a state and, if columns are `left_out`, a
-        second text of the tables that have them, whole."""
-        partly = {title for title, _ in left_out}
-        looks = [self._look(self._kept, left_out)]
-        if left_out:
+    def contents_sql(self, left_out: Names = (), by_server: ByServer | None = None) -> str:
+        """One query for all tables, which returns one row: a text that makes a state and, if columns are `left_out`, or
+        values `by_server`, a second text of the tables that have them, whole."""
+        partly = _partly(left_out, by_server)
+        looks = [self._look(self._kept, left_out, by_server)]
+        if partly:
             looks.append(self._look([each for each in self._kept if each.table.title in partly]))
         return f"SELECT {', '.join(looks)} FROM {self.schema}.written() AS w"  # noqa: S608  (names of our own)
 
-    def _look(self, tables: Sequence[KeptTable], left_out: Names = ()) -> str:
+    def _look(
+        self, tables: Sequence[KeptTable], left_out: Names = (), by_server: ByServer | None = None
+    ) -> str:
         """The call of a function that looks at these tables, which is made if it does not exist."""
-        key = (*(each.table.title for each in tables), "", *sorted(map(".".join, left_out)))
+        key = (*(each.table.title for each in tables), "", *sorted(map(".".join, left_out)), repr(by_server))
         if key not in self._looks:
             name = f"look_{len(self._looks)}"
-            partly = {title for title, _ in left_out}
+            partly = _partly(left_out, by_server)
             kept = [
-                replace(each, opening=self._sum(each, left_out)) if each.table.title in partly else each
+                replace(each, opening=self._sum(each, left_out, by_server))
+                if each.table.title in partly
+                else each
                 for each in tables
             ]
-            self.connection.execute(functions.looking(sql.Identifier(self.schema, name), kept, left_out))
+            function = functions.looking(sql.Identifier(self.schema, name), kept, left_out, by_server)
+            self.connection.execute(function)
             self._looks[key] = f"{self.schema}.{name}(w)"
         return self._looks[key]
 
@@ -124,9 +130,9 @@ class PostgresSnapshot:
         self.connection.pgconn.prepare(b"fill", f"SELECT {self.schema}.fill($1)".encode())
         self.connection.pgconn.prepare(b"changed", self.contents_sql().encode())
 
-    def _sum(self, kept: KeptTable, left_out: Names = ()) -> str:
+    def _sum(self, kept: KeptTable, left_out: Names = (), by_server: ByServer | None = None) -> str:
         """Of the opening rows."""
-        query = sql.SQL("SELECT {}").format(functions.sum_of(kept.table, kept.kept, left_out))
+        query = sql.SQL("SELECT {}").format(functions.sum_of(kept.table, kept.kept, left_out, by_server))
         row = self.connection.execute(query).fetchone()
         assert row
         return str(row[0])
@@ -252,3 +258,8 @@ class PostgresSnapshot:
         for name in (OWN[0], self.schema):
             self.connection.execute(sql.SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(sql.Identifier(name)))
         self.connection.close()
+
+
+def _partly(left_out: Names, by_server: ByServer | None) -> set[str]:
+    """The titles of the tables of which not everything makes a state."""
+    return {title for title, _ in (*left_out, *(by_server.columns if by_server else ()))}

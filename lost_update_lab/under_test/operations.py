@@ -22,9 +22,11 @@ from lost_update_lab.runs.place import here
 from lost_update_lab.servers.mariadb.server import MariaDBServer
 from lost_update_lab.servers.redis.server import RedisServer
 from lost_update_lab.snapshot.catalogue import Table
+from lost_update_lab.snapshot.chance import ByServer
 from lost_update_lab.snapshot.redis import RedisSnapshot
 from lost_update_lab.snapshot.tables import Tables
 from lost_update_lab.under_test import mariadb
+from lost_update_lab.under_test.by_server import without
 from lost_update_lab.under_test.drawn import NOT_MEASURED, DrawnNumbers, Place
 from lost_update_lab.under_test.fresh import comparable, without_clock
 from lost_update_lab.under_test.outcome import KeysLeft, LeftBehind, Outcome, canonical
@@ -111,6 +113,7 @@ class Operations:
         left_out: Collection[tuple[str, str]] = (),
         known: Collection[str] = (),
         unsteady: Collection[type] = (),
+        by_server: ByServer | None = None,
     ) -> None:
         self.name, self.scenario, self.addresses = scenario.name, scenario, servers
         self.database, self.keys, self.frameworks, self.left_out = database, keys, frameworks, left_out
@@ -121,6 +124,7 @@ class Operations:
         #: each sequence begins further ahead, and by how far it does
         self.draws_ahead = False
         self.ahead: Mapping[int, int] = {}
+        self.by_server = by_server
         self.judge_by: Callable[[FinishedSchedule], Judgement] = lambda observed: Judgement(UNBROKEN)
         #: the engine's access to the servers, once there is any
         self.servers: Mapping[str, Server] = {}
@@ -227,10 +231,10 @@ class Operations:
     def looked(self) -> FinalState:
         """What the servers hold now."""
         changed = self.database.changed()
+        rows: Any = self.database.rows(changed)
+        rows = without(rows, self.by_server) if self.by_server else rows
         opening = {table: self.database.opening(table) for table in changed}
-        return FinalState(
-            self.database.rows(changed), opening, *(self.keys.values() if self.keys else ({}, {}))
-        )
+        return FinalState(rows, opening, *(self.keys.values() if self.keys else ({}, {})))
 
     def _left_behind(self, seen: FinalState) -> tuple[LeftBehind, KeysLeft]:
         known, moving = self.known, self.moving

@@ -31,6 +31,7 @@ from lost_update_lab.servers.mariadb.memoised import (
 from lost_update_lab.servers.mariadb.out_of_sight import OutOfSight
 from lost_update_lab.servers.mariadb.session import STAYS, Driver, ended, session_of
 from lost_update_lab.servers.mariadb.unseen import CALLED_IN_MARIADB, HiddenOnMariadb
+from lost_update_lab.snapshot.chance import ByServer, shown_of
 from lost_update_lab.snapshot.mariadb import MariaDBSnapshot, Rows
 from lost_update_lab.telling.narrative import shortened
 
@@ -56,6 +57,8 @@ class MariaDBServer(KeptOfSchedule, Plain):
     virtual_by = "each session's timestamp"
     #: the isolation level of transactions that do not ask for one; "": what their sessions have
     level = ""
+    #: what it writes by itself, and makes no state
+    by_server: ByServer | None = None
 
     def __init__(
         self,
@@ -171,7 +174,8 @@ class MariaDBServer(KeptOfSchedule, Plain):
             kept = [
                 place for place, column in enumerate(columns) if not self._left_out & {column, (name, column)}
             ]
-            lines += [f"{name} {[row[place] for place in kept]!r}" for row in of_table]
+            shown = shown_of(self.by_server, name, columns)
+            lines += [f"{name} {[shown(place, row[place]) for place in kept]!r}" for row in of_table]
         return lines
 
     def memoised(self) -> MemoisedMariaDB:
