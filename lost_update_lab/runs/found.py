@@ -119,6 +119,8 @@ class SearchResult:
     others_committed: int = 0
     #: in one of them several workers have sent a command
     several: bool = False
+    #: the most commands, of all workers, in one of them
+    commands: int = 0
     #: server → how its clock, by which something was decided, was made virtual
     virtual_clocks: dict[str, str] = field(default_factory=dict)
     #: what else the servers have to say
@@ -135,7 +137,9 @@ class SearchResult:
     def judged(self, found: Found, world: World, final: bytes) -> None:
         """A schedule came to its end. `final`: what everyone could see then."""
         self.fired.update(world.spent)
-        self.several |= len({step.worker for step in world.steps if step.kind == "step"}) > 1
+        sent = [step.worker for step in world.steps if step.kind == "step"]
+        self.several |= len(set(sent)) > 1
+        self.commands = max(self.commands, len(sent))
         self.finals.add(final)
         self.add(found)
 

@@ -52,6 +52,9 @@ TALK = (
     "let them talk to the servers that the explorer was given (DATABASE_URL, REDIS_URL), await their coroutines, and "
     "read what they need themselves: an object that was loaded before is one object for all workers"
 )
+AT_ONCE = (
+    "{} sends a single command: a crash comes before it, and nothing is done, or after it, and all of it is"
+)
 BY_ENVIRONMENT = f"run the same with {REPLAY}={{id}} in the environment"
 
 
@@ -273,6 +276,8 @@ def _result(opened: Opened, finding: Finding, notes: list[str], cannot_tell: boo
     cause, remedy = ("", "") if schedule else (searched.cause, searched.remedy)
     alone = len(scenario.workers) == 1
     tried = searched.overlapping or searched.several or (alone and searched.fired)
+    if verdict == KEPT and alone and not tried and _is_done_at_once(scenario, searched):
+        tried, notes = True, [*notes, AT_ONCE.format(scenario.workers[0].name)]
     if verdict == KEPT and not (tried or finding.replayed):
         verdict, cause = INCONCLUSIVE, _never_overlapped(opened)
         remedy = TALK
@@ -297,6 +302,12 @@ def _result(opened: Opened, finding: Finding, notes: list[str], cannot_tell: boo
         notes=tuple(notes),
         replayed=finding.replayed,
     )
+
+
+def _is_done_at_once(scenario: Scenario, searched: Any) -> bool:
+    """Is there nothing that a crash could leave half done, where crashes were asked for?"""
+    asked = bool(scenario.faults) and Fault.CRASH in scenario.kinds and not scenario.redelivered
+    return asked and searched.commands == 1
 
 
 def _never_overlapped(opened: Opened) -> str:

@@ -10,6 +10,7 @@ import psycopg
 import pytest
 
 from lost_update_lab import Result, worker
+from lost_update_lab.scenarios.explore import AT_ONCE
 from lost_update_lab.scenarios.result import INCONCLUSIVE, KEPT
 from lost_update_lab.under_test.operations import VIOLATED
 from tests.lost_update_lab.scenarios.test_under_way import opened
@@ -76,6 +77,27 @@ def test_a_fault_in_the_middle(trial: Trial, operation: Any, bounds: dict[str, A
     result = trial([worker("Ann", operation)], setup=opened(ACCOUNTS), **bounds)
     assert (result.verdict, result.exhausted) == (word, True), str(result)
     assert "Ann alone, at most 1 fault" in result.bounds
+
+
+def counts(redis: Any) -> None:
+    redis.incr("n")
+
+
+@pytest.mark.parametrize(
+    ("operation", "bounds", "word"),
+    [
+        (counts, {"crashes": 1}, KEPT),
+        (counts, {"crashes": 1, "pauses": 1}, KEPT),
+        (counts, {"pauses": 1}, INCONCLUSIVE),
+    ],
+)
+def test_a_single_command_cannot_be_left_half_done(
+    trial: Trial, operation: Any, bounds: dict[str, Any], word: str
+) -> None:
+    """It was inconclusive, for want of a command."""
+    result = trial([worker("Ann", operation)], setup=lambda redis: redis.set("n", 0), **bounds)
+    assert (result.verdict, result.exhausted) == (word, True), str(result)
+    assert (AT_ONCE.format("Ann") in result.notes) == (word == KEPT)
 
 
 def under_a_key(sql: Any, redis: Any) -> None:
