@@ -16,6 +16,7 @@ from types import FrameType
 from typing import Any, TypeVar
 from uuid import UUID
 
+from lost_update_lab.gates.invariant_clock import InvariantClock
 from lost_update_lab.gates.patch import Patches
 from lost_update_lab.model.bounds import EPOCH, MONOTONIC
 from lost_update_lab.model.chance import forms
@@ -82,7 +83,9 @@ def wall() -> float:
         _noted(place, WALL)
         place.run.wall_clock_read = True
         place.task.history.look(place.run.now)
+        InvariantClock.virtual = True
         return EPOCH + (place.run.now + place.task.worker.offset) / 1e6
+    InvariantClock.note(sys._getframe(1))
     return _time()
 
 
@@ -150,12 +153,14 @@ class Datetime(_real_datetime, metaclass=_Meta):
     def now(cls, tz: _datetime.tzinfo | None = None) -> Any:
         place = here()
         if place is None:
+            InvariantClock.note(sys._getframe(1))
             return _real_datetime.now(tz)
         if _in(DIARIES, sys._getframe(1)):
             return _real_datetime.fromtimestamp(EPOCH, tz)
         if not _in(STAMPS, sys._getframe(1)):
             return _real_datetime.fromtimestamp(wall(), tz)
         _noted(place, STAMP)
+        InvariantClock.virtual = True
         return _real_datetime.fromtimestamp(EPOCH + (place.run.now + place.task.worker.offset) / 1e6, tz)
 
     @classmethod

@@ -19,7 +19,7 @@ from lost_update_lab.adapters import psycopg as driver
 from lost_update_lab.gates import clocks
 from lost_update_lab.gates.at_a_time import AtATime
 from lost_update_lab.gates.patch import Patches
-from lost_update_lab.gates.postgres import gate, unheard
+from lost_update_lab.gates.postgres import gate, no_step, unheard
 from lost_update_lab.gates.postgres.connections import sent_by_the_end
 from lost_update_lab.gates.redis import coroutines
 from lost_update_lab.model.effects import NOBODY
@@ -37,9 +37,10 @@ async def wait(connection: Any, gen: Any, *args: Any, **keywords: Any) -> Any:
             return gate.wait(connection, gen)
         if Active.run is not None:
             Active.bypassed("a command to PostgreSQL")
-        writes = gate.may_write(gen)
+        no_step.note_clock(gen)
+        writes = no_step.may_write(gen)
         found = await driver.wait_async(connection, gen, *args, **keywords)
-        gate.published(connection, writes)
+        no_step.published(connection, writes)
         return found
     if place.loop:
         leaves = partial(unheard.leave, place.run, place.task, connection)

@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import Any
 
 from lost_update_lab.gates.at_a_time import AtATime
+from lost_update_lab.gates.invariant_clock import BY_TIMES_IN_ROWS, REAL_TIME_ASKED, InvariantClock
 from lost_update_lab.invariants import TableInvariant
 from lost_update_lab.model.bounds import Fault
 from lost_update_lab.model.errors import ON_ONE_HOST, Broken
@@ -29,6 +30,8 @@ from lost_update_lab.scenarios.progress import SearchProgress, shown
 from lost_update_lab.scenarios.result import INCONCLUSIVE, KEPT, Interrupted, Result
 from lost_update_lab.scenarios.schedule import Schedule
 from lost_update_lab.schedule.interrupt import Interrupt, interruptible
+from lost_update_lab.servers.mariadb.server import MARIADB
+from lost_update_lab.servers.postgres.server import POSTGRES
 from lost_update_lab.snapshot.chance import keys_among
 from lost_update_lab.snapshot.redis import RedisSnapshot
 from lost_update_lab.snapshot.tables import Tables
@@ -173,6 +176,10 @@ def _run(ready: Opened, replay: str, progress: Callable[[SearchProgress], None] 
     result = _result(ready, finding, [*notes, *([found.note] if found.note else [])], found.cannot_tell)
     if several and result.kept and not replay:
         result = replace(result, verdict=INCONCLUSIVE, cause=several[0], remedy=several[1])
+    if InvariantClock.asked and (
+        InvariantClock.virtual or searched.virtual_clocks.keys() & {POSTGRES, MARIADB}
+    ):
+        result = _by_another_clock(result)
     if not replay and not result.schedule and (locked := _locked(ready)):
         result = replace(result, verdict=INCONCLUSIVE, cause=locked, remedy=remedy_of(ON_ONE_HOST))
     if result.verdict == INCONCLUSIVE:  # what makes it so holds for each hazard
@@ -193,6 +200,7 @@ def opened(
     leave_as_found: bool,
 ) -> Iterator[Opened]:
     """The setup has run, and what it left is known. Raises Mistake."""
+    InvariantClock.begin()
     of: Any = import_module(f"lost_update_lab.scenarios.on_{'mariadb' if servers.on_mariadb else 'postgres'}")
     with ExitStack() as stack:
         stack.enter_context(known_by_environment(servers))
@@ -240,6 +248,14 @@ def _keys_as_found(servers: Servers) -> Iterator[None]:
         if keys:
             keys.restore()
             keys.close()
+
+
+def _by_another_clock(result: Result) -> Result:
+    """An invariant asked the real clock, and may hold, or not, for that reason only."""
+    told = REAL_TIME_ASKED.format("; ".join(InvariantClock.asked))
+    sentence = "what the invariant says depends on a time that is none of the schedule's"
+    found = replace(result, verdict=INCONCLUSIVE, schedule=None, sentence=sentence)
+    return replace(found, cause=told, remedy=BY_TIMES_IN_ROWS)
 
 
 def _locked(opened: Opened) -> str:

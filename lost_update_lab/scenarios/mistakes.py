@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from lost_update_lab.gates.invariant_clock import BY_TIMES_IN_ROWS, InvariantClock
 from lost_update_lab.model.errors import (
     GATE_IT,
     KEEPS_STATE,
@@ -137,9 +138,15 @@ def _told(error: BaseException) -> str:
 def _holds_at_all(nobody: Serial, found: Sequence[Serial]) -> None:
     """Does an invariant fail from the beginning, and in every serial order?"""
     if _breaks(nobody.judgement) and all(_breaks(each.judgement) for each in found):
+        asks = "; ".join(InvariantClock.asked)
         raise Mistake(
             f"the invariant ({nobody.judgement.sentences[0]}) is false at the start, and after every serial "
             "order: mend it, or what the setup puts there"
+            + (
+                f". It asks for the time ({asks}), which is not the workers': {BY_TIMES_IN_ROWS}"
+                if asks
+                else ""
+            )
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import inf
 from typing import Any
 
@@ -10,6 +10,7 @@ import pymysql
 from pymysql.connections import Connection
 
 from lost_update_lab.adapters import pymysql as driver
+from lost_update_lab.gates.invariant_clock import InvariantClock
 from lost_update_lab.gates.mariadb.describe import (
     NO_MARIADB_CLOCK,
     beyond,
@@ -19,6 +20,7 @@ from lost_update_lab.gates.mariadb.describe import (
 )
 from lost_update_lab.gates.mariadb.step import MariadbCommand, execute, server_of
 from lost_update_lab.gates.patch import Patches
+from lost_update_lab.gates.redis.questions import is_asking
 from lost_update_lab.model.commands import ENDS
 from lost_update_lab.model.effects import NOBODY
 from lost_update_lab.model.errors import BY_EXECUTE, IN_THE_COMMAND, Broken, ClockDecides, WritesByReading
@@ -29,6 +31,7 @@ from lost_update_lab.runs.run import Run
 from lost_update_lab.servers import random_commands
 from lost_update_lab.servers.connections_before import existing
 from lost_update_lab.servers.makes import refused
+from lost_update_lab.servers.mariadb import clock_words
 from lost_update_lab.servers.mariadb.bypass import made
 from lost_update_lab.servers.mariadb.clock_words import sleeps, without_sleep
 from lost_update_lab.servers.mariadb.server import MARIADB, MariaDBServer
@@ -65,10 +68,21 @@ def gated(name: str) -> Callable[..., Any]:
         if place is None:
             if Active.run is not None:
                 Active.bypassed(COMMAND)
+            if is_asking() and (text := _asks_clock(args)):
+                InvariantClock.note_command(text)
             return plain(connection, *args, **keywords)
         return place.run.live(place.task, asking(place, connection, name, *args, **keywords))
 
     return method
+
+
+def _asks_clock(given: Sequence[Any]) -> str:
+    """The text of an invariant's command if it asks for the time, itself or by a view."""
+    text = given[0] if given else ""
+    text = text.decode(errors="replace") if isinstance(text, bytes) else str(text)
+    server = Active.servers.get(MARIADB)
+    inside = isinstance(server, MariaDBServer) and server.asks_inside(text)
+    return text if clock_words.asks(text) or inside else ""
 
 
 def asking(place: Here, connection: Any, name: str, *args: Any, **keywords: Any) -> Standing:

@@ -27,6 +27,7 @@ from lost_update_lab.gates.postgres.describe import (
     text_of,
     under_way,
 )
+from lost_update_lab.gates.postgres.no_step import may_write, note_clock, published
 from lost_update_lab.gates.postgres.step import PostgresCommand, begin, execute
 from lost_update_lab.model.bounds import Fault
 from lost_update_lab.model.commands import ENDS, Op
@@ -51,7 +52,6 @@ from lost_update_lab.servers.postgres import ddl, idle_limits, levels, limits
 from lost_update_lab.servers.postgres.clock_words import sleeps, steps_by, virtual
 from lost_update_lab.servers.postgres.server import POSTGRES, PostgresServer
 from lost_update_lab.servers.postgres.transactions import NOT_STRICT, chains, controls
-from lost_update_lab.snapshot.written import publish
 from lost_update_lab.telling.narrative import shortened
 
 
@@ -78,6 +78,7 @@ def wait(connection: psycopg.Connection[Any], gen: Any, *args: Any, **keywords: 
     if place is None:
         if Active.run is not None:
             Active.bypassed("a command to PostgreSQL")
+        note_clock(gen)
         writes = may_write(gen)
         found = driver.wait(connection, gen, *args, **keywords)
         published(connection, writes)
@@ -131,21 +132,6 @@ def _of_another(server: PostgresServer, connection: Any) -> Broken | None:
     if used == given:
         return None
     return Broken(ANOTHER_DATABASE.format(used=used.decode(), given=given.decode()), IN_ONE_DATABASE)
-
-
-def may_write(gen: Any) -> bool:
-    """A command that passes no gate, as an invariant's: may it change rows?"""
-    values = driver.given_to(gen)
-    return "query" in values and not describe(driver.EXECUTE, values, idle=False).reads
-
-
-def published(connection: Any, writes: bool) -> None:
-    """Such a command has ended. What its session has committed shall be restored, too."""
-    connection.explorer_unpublished = writes or getattr(connection, "explorer_unpublished", False)
-    idle = connection.pgconn.transaction_status == TransactionStatus.IDLE
-    if connection.explorer_unpublished and idle and not driver.in_pipeline(connection):
-        publish(connection.pgconn)
-        connection.explorer_unpublished = False
 
 
 def _inside(server: PostgresServer, given: dict[str, Any]) -> Broken | None:

@@ -31,6 +31,11 @@ def asking() -> Iterator[None]:
         _local.asking = False
 
 
+def is_asking() -> bool:
+    """Does this thread ask for an invariant?"""
+    return _local.asking
+
+
 def note(connection: Any, command: Any) -> None:
     """This is about to be sent."""
     if _local.asking:

@@ -191,6 +191,10 @@ class MariaDBServer(KeptOfSchedule, Plain):
             return clock_words.asks(text) or bool(inside)
         return clock_words.decides(text) or any(map(clock_words.decides, inside))
 
+    def asks_inside(self, text: str) -> bool:
+        """Does a view, a routine or a trigger in this command ask for the time?"""
+        return any(map(clock_words.asks, self._hidden.clocks_in(text)))
+
     def clock_inside(self, text: str) -> str:
         """What a view, a routine or a trigger in this command says that goes by the server's own clock. "": nothing."""
         asks = any(map(clock_words.goes_on, self.unseen.clocks_in(text)))
