@@ -193,7 +193,7 @@ class MariaDBServer(KeptOfSchedule, Plain):
 
     def asks_inside(self, text: str) -> bool:
         """Does a view, a routine or a trigger in this command ask for the time?"""
-        return any(map(clock_words.asks, self._hidden.clocks_in(text)))
+        return any(map(clock_words.asks, self.unseen.clocks_in(text)))
 
     def clock_inside(self, text: str) -> str:
         """What a view, a routine or a trigger in this command says that goes by the server's own clock. "": nothing."""
