@@ -28,7 +28,10 @@ Rows = list[tuple[bytes | None, ...]]
 Edges = dict[int, set[int]]
 K = TypeVar("K")
 
-BLOCKERS = "SELECT pid, pg_blocking_pids(pid) FROM unnest($1::int[]) AS pid"
+#: a READ ONLY DEFERRABLE transaction waits for no lock, but until those that write beside it are over
+BLOCKERS = (
+    "SELECT pid, pg_blocking_pids(pid) || pg_safe_snapshot_blocking_pids(pid) FROM unnest($1::int[]) AS pid"
+)
 _SESSIONS = "SELECT pid FROM pg_stat_activity WHERE datname = current_database()"
 #: what a SERIALIZABLE transaction has read (SIReadLock) stays there after its end, and keeps nobody waiting
 HELD = """SELECT pid, locktype, mode FROM pg_locks

@@ -55,3 +55,19 @@ def test_a_page_of_an_index_that_was_read_before_the_insert(trial: Callable[...,
 
     result = trial([ann, bob], setup=opened(SCHEMA), invariant=not_both, control=False)
     assert result.verdict == VIOLATED, str(result)
+
+
+def reports(sql: Any) -> int:
+    """Waits until no transaction that writes could make its look wrong: for no lock."""
+    with sql.transaction():
+        sql.execute("SET TRANSACTION ISOLATION LEVEL SERIALIZABLE READ ONLY DEFERRABLE")
+        (paid,) = sql.execute("SELECT sum(paid) FROM payer").fetchone()
+    return int(paid)
+
+
+def test_a_deferrable_transaction_waits_for_those_that_write(trial: Callable[..., Result]) -> None:
+    moves = transactions(
+        ("UPDATE payer SET paid = paid - 1 WHERE id = 1", "UPDATE payer SET paid = paid + 1 WHERE id = 2")
+    )
+    result = trial([reports, moves], setup=opened(SCHEMA), control=False)
+    assert (result.verdict, result.exhausted) == ("kept", True), str(result)
