@@ -139,7 +139,7 @@ def _inside(server: PostgresServer, given: dict[str, Any]) -> Broken | None:
     text = text_of(given)
     if chooses := random_commands.of_sql(text):
         return chooses
-    if found := server.looks.limited(text) or server.unseen.number_in(text):
+    if found := server.looks.limited(text) or server.unseen.number_in(text) or server.unseen.at_work_in(text):
         return found
     clock = server.clock_inside(text, by_the_clock(text, server.timed))
     return (

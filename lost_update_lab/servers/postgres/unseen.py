@@ -138,6 +138,16 @@ _LITERAL = re.compile(r"'(?:''|[^'])*'|--[^\n]*|/\*.*?\*/", re.DOTALL)
 #: a column of each table: it shows whose transaction has locked the row, which may be open
 _LOCKER = "xmax"
 _NUMBERS = re.compile(r"\b(?:setval|pg_sequence_last_value)\s*\(|\bpg_sequences\b", re.IGNORECASE)
+#: what shows who is at work, and what they hold: PostgreSQL's views, and the functions behind them
+_AT_WORK = re.compile(
+    r"\bpg_(?:locks|lock_status|(?:safe_snapshot_)?blocking_pids|prepared_xacts?|stat_\w+|statio_\w+)\b",
+    re.IGNORECASE,
+)
+WHO_IS_AT_WORK = "a command asks PostgreSQL who is at work, or what they have locked, which is in no row"
+BY_THE_LOCK = (
+    "ask by trying to take that lock, and give it back: pg_try_advisory_xact_lock, SELECT … FOR UPDATE NOWAIT or SKIP "
+    "LOCKED. Or note in a row who is at work"
+)
 _READ = re.compile(r"\b(?:FROM|JOIN|TABLE)\s+(?:ONLY\s+)?(?:\"?\w+\"?\s*\.\s*)?\"?(\w+)", re.IGNORECASE)
 _DEFERS = re.compile(r"\bSET\s+CONSTRAINTS\b[^;]*\bDEFERRED\b", re.IGNORECASE)
 
@@ -152,6 +162,7 @@ class HiddenOnPostgres:
         self._written: dict[str, bool] = {}
         self._calls: dict[str, bool] = {}
         self._numbers: dict[str, bool] = {}
+        self._workers: dict[str, bool] = {}
         self._clocks: dict[tuple[str, bool], str] = {}
 
     def named_in(self, text: str) -> bool:
@@ -196,11 +207,26 @@ class HiddenOnPostgres:
         statement = text.partition(" ← ")[0]
         if statement not in self._numbers:
             bare = _LITERAL.sub("''", statement)
-            self._numbers[statement] = self._numbered(bare) or any(
-                name not in self.functions or re.search(rf"\b{re.escape(name)}\W*\(", bare, re.IGNORECASE)
-                for name in self._by_number & words_of(bare)
-            )
+            self._numbers[statement] = self._numbered(bare) or self._uses(bare, self._by_number)
         return Broken(f"{NUMBER} ({shortened(text, 80)})", IN_A_ROW) if self._numbers[statement] else None
+
+    def _uses(self, statement: str, names: set[str]) -> bool:
+        """Does it name one of these views, or call one of these functions?"""
+        return any(
+            name not in self.functions or re.search(rf"\b{re.escape(name)}\W*\(", statement, re.IGNORECASE)
+            for name in names & words_of(statement)
+        )
+
+    def at_work_in(self, text: str) -> Broken | None:
+        """Does this command ask, by itself or by a function or a view, who is at work? What is committed does not show
+        that, so two such looks would be told the same whatever others do in between."""
+        statement = text.partition(" ← ")[0]
+        if statement not in self._workers:
+            bare = _LITERAL.sub("''", statement)
+            self._workers[statement] = bool(_AT_WORK.search(bare)) or self._uses(bare, self._by_who_works)
+        if not self._workers[statement]:
+            return None
+        return Broken(f"{WHO_IS_AT_WORK} ({shortened(text, 80)})", BY_THE_LOCK)
 
     def _numbered(self, text: str) -> bool:
         read = {name.lower() for name in _READ.findall(text)}
@@ -214,6 +240,11 @@ class HiddenOnPostgres:
     def _by_number(self) -> set[str]:
         """Functions and views that do so, and what calls them."""
         return self._with_above({name for name, text in self._texts(b"sources") if self._numbered(text)})
+
+    @cached_property
+    def _by_who_works(self) -> set[str]:
+        """Functions and views that ask it, and what calls them."""
+        return self._with_above({name for name, text in self._texts(b"sources") if _AT_WORK.search(text)})
 
     def calls(self, text: str) -> bool:
         """Does this SELECT call a function that may write, or look several times, through a view or an operator? Or

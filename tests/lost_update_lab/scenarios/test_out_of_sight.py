@@ -39,6 +39,7 @@ def opened() -> None:
         sql.execute("INSERT INTO account VALUES (1, 0)")
         sql.execute("CREATE SEQUENCE invoice")
         sql.execute("CREATE VIEW invoices AS SELECT last_value FROM invoice")
+        sql.execute("CREATE VIEW held AS SELECT objid FROM pg_locks WHERE locktype = 'advisory'")
         sql.execute(
             "CREATE FUNCTION invoice_is(n int) RETURNS bigint LANGUAGE sql AS $$ SELECT setval('invoice', n) $$"
         )
@@ -124,6 +125,30 @@ def test_a_number_that_is_drawn(trial: Trial) -> None:
     """It is another one each time. In a text, or as the name of a column, a sequence is none."""
     draws = number("SELECT nextval('invoice'), 'FROM invoice' AS invoice_is /* FROM invoice */")
     assert trial([worker("Ann", draws, 10), worker("Bob", draws, 20)], setup=opened).kept
+
+
+# -- who is at work, and what is locked -------------------------------------------------------------------------------
+
+HELD = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = 77"
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        HELD,
+        deep("SELECT count(*) FROM pg_catalog.pg_stat_activity WHERE state <> 'idle'"),
+        deep("SELECT count(*) FROM held"),
+        deep("UPDATE account SET balance = 1 WHERE NOT EXISTS (SELECT FROM pg_locks) RETURNING id"),
+    ],
+)
+def test_a_look_at_who_is_at_work(trial: Trial, query: str) -> None:
+    """It was told the same twice, whatever the other one had locked in between."""
+    refused(trial, number(query), "a command asks PostgreSQL who is at work, or what they have locked")
+
+
+def test_a_text_that_names_such_a_view_asks_nobody(trial: Trial) -> None:
+    told = number("SELECT 'pg_locks' AS pg_lock /* pg_stat_activity */")
+    assert trial([worker("Ann", told, 10), worker("Bob", told, 20)], setup=opened).verdict != "inconclusive"
 
 
 # -- an advisory lock for each row ------------------------------------------------------------------------------------
