@@ -54,6 +54,11 @@ from lost_update_lab.under_test.servers import Servers
 ASIDE = 3600 * SECOND
 NOT_AGAIN = "a schedule was {}, and is not when it is run again: something outside of the gates decides"
 
+NOT_KNOWN = (
+    "a global of a module, a file, a cache. Let the operations make it anew each time. Or it is a number of the "
+    "server's own (xmin, txid_current()): use a version column instead, or a number from a sequence"
+)
+
 
 @dataclass
 class Opened:
@@ -318,14 +323,11 @@ def volatile(serial: SerialOrders, opened: Opened) -> None:
     if commands[0] != commands[1]:
         pairs = zip_longest(*commands, fillvalue="nothing more")
         before, after = next(pair for pair in pairs if pair[0] != pair[1])
-        names = (
-            ", ".join(dict.fromkeys([*serial.remembered, *serial.carried]))
-            or "a global of a module, a file, a cache; or it is a number of the server's own, as xmin"
-        )
+        found = ", ".join(dict.fromkeys([*serial.remembered, *serial.carried]))
+        names = f"{found}. Let the operations make it anew each time" if found else NOT_KNOWN
         raise Mistake(
             "the operations are not repeatable: run twice in the same order, from the same rows, they sent "
-            f"{before!r} and then {after!r}. Something outside of the servers survives: {names}. "
-            "Let the operations make it anew each time"
+            f"{before!r} and then {after!r}. Something outside of the servers survives: {names}"
         )
     if begun and not opened.cached:  # cached functions are reported already
         only_once.look(begun, first, serial.harness.servers, serial.carried)

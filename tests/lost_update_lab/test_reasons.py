@@ -56,6 +56,8 @@ REASONS = {
     "no gate for this command of PyMySQL": "BY_EXECUTE",
     "no gate for this command of aiomysql": "BY_EXECUTE",
     "the explorer puts rows back, and no tables": "IN_THE_SETUP",
+    "and not what a materialized view holds": "A_PLAIN_TABLE",
+    "it writes the number of its session": "SAY_WHO",
     "hears that Redis does not know a script": "LOAD_IT",
     "was loaded past the gates, and this Redis does not tell its text": "IN_THE_OPERATION",
     "uses the server's own clock, which no schedule can move": "AS_A_SCRIPT",

@@ -48,7 +48,7 @@ from lost_update_lab.runs.place import Active, Here, here
 from lost_update_lab.runs.run import Run
 from lost_update_lab.schedule import pending
 from lost_update_lab.servers import random_commands
-from lost_update_lab.servers.postgres import ddl, idle_limits, levels, limits
+from lost_update_lab.servers.postgres import ddl, idle_limits, levels, limits, own_numbers
 from lost_update_lab.servers.postgres.clock_words import sleeps, steps_by, virtual
 from lost_update_lab.servers.postgres.server import POSTGRES, PostgresServer
 from lost_update_lab.servers.postgres.transactions import NOT_STRICT, chains, controls
@@ -139,7 +139,8 @@ def _inside(server: PostgresServer, given: dict[str, Any]) -> Broken | None:
     text = text_of(given)
     if chooses := random_commands.of_sql(text):
         return chooses
-    if found := server.looks.limited(text) or server.unseen.number_in(text) or server.unseen.at_work_in(text):
+    hidden = server.unseen.number_in(text) or server.unseen.at_work_in(text)
+    if found := own_numbers.beyond(text) or server.looks.limited(text) or hidden:
         return found
     clock = server.clock_inside(text, by_the_clock(text, server.timed))
     return (

@@ -18,6 +18,7 @@ from psycopg.pq import ExecStatus
 
 from lost_update_lab.model.errors import Broken
 from lost_update_lab.servers.makes import MAKES, refused
+from lost_update_lab.telling.narrative import shortened
 
 #: the commands that make tables, and what belongs to them
 TABLES = ("CREATE TABLE", "CREATE TABLE AS", "SELECT INTO", "CREATE INDEX")
@@ -60,6 +61,13 @@ _UNHEARD = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 
+_REFRESH = re.compile(r"\s*REFRESH\s+MATERIALIZED\b", re.IGNORECASE)
+VIEWS_STAY = "the explorer puts back what tables hold, and not what a materialized view holds"
+A_PLAIN_TABLE = (
+    "for the trial, let the setup make a plain table instead of the materialized view, and fill that as the operation "
+    "refreshes the view (DELETE, and INSERT … SELECT)"
+)
+
 
 def refuse(admin: Any, allowed: Collection[str]) -> None:
     """From now on. `admin`: the explorer's own session, a superuser's. `allowed`: the names of commands."""
@@ -76,4 +84,6 @@ def allow(admin: Any) -> None:
 
 def beyond(text: str) -> Broken | None:
     """The reason why the explorer cannot vouch for this command; None if it can, or if PostgreSQL says so."""
+    if _REFRESH.match(text):
+        return Broken(f"{VIEWS_STAY} ({shortened(text, 80)})", A_PLAIN_TABLE)
     return refused(text) if _UNHEARD.match(text) else None
