@@ -10,7 +10,7 @@ from lost_update_lab.servers.redis.scripts import called
 from lost_update_lab.telling.narrative import shortened
 
 CHOOSES = "the server chooses at random"
-#: SPOP takes what it chooses: nobody is handed the same
+#: SPOP is not one of them: it takes the least members here (redis/scripts.py)
 _REDIS = frozenset({b"SRANDMEMBER", b"HRANDFIELD", b"ZRANDMEMBER", b"RANDOMKEY"})
 #: random() by itself may make a name
 _SQL = re.compile(

@@ -61,7 +61,7 @@ REASONS = {
     "hears that Redis does not know a script": "LOAD_IT",
     "was loaded past the gates, and this Redis does not tell its text": "IN_THE_OPERATION",
     "uses the server's own clock, which no schedule can move": "AS_A_SCRIPT",
-    "asks for a random number, so no order comes again": "AS_A_SCRIPT",
+    "of the function {name} chooses at random": "AS_A_SCRIPT",
     "computes which commands it calls": "AS_A_SCRIPT",
     "it uses Redis database {used}, and the explorer was given": "IN_ONE_NUMBER",
     "reaches the keys of another numbered database": "IN_ONE_NUMBER",

@@ -24,7 +24,7 @@ IN_THE_OPERATION = "load it in the operation: by register_script(), or by SCRIPT
 BY_ITS_CLOCK = (
     "the code of the function {name} uses the server's own clock, which no schedule can move ({word})"
 )
-BY_CHANCE = "the code of the function {name} asks for a random number, so no order comes again"
+BY_CHANCE = "the code of the function {name} chooses at random, so no order comes again"
 UNNAMED = (
     "the code of the function {name} computes which commands it calls, so nobody can tell what they ask for"
 )
@@ -91,9 +91,10 @@ def of_a_function(called_by: bytes, code: bytes) -> Broken | None:
     name = called_by.decode(errors="replace")
     if found := _CLOCK.search(code):
         return Broken(BY_ITS_CLOCK.format(name=name, word=found[1].decode().upper()), AS_A_SCRIPT)
-    if CHANCE.search(code):
+    names = called(code)
+    if CHANCE.search(code) or b"SPOP" in (names or ()):
         return Broken(BY_CHANCE.format(name=name), AS_A_SCRIPT)
-    return Broken(UNNAMED.format(name=name), AS_A_SCRIPT) if called(code) is None else None
+    return Broken(UNNAMED.format(name=name), AS_A_SCRIPT) if names is None else None
 
 
 def _fields(row: Any) -> dict[bytes, Any]:

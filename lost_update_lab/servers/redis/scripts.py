@@ -2,7 +2,8 @@
 repeats itself.
 
 A script is sent with its own text behind virtual.lua, which answers these in place of the server, and gives leases as
-code (leases.py). It passes everything else on to the server. For one that was loaded past the gates see library.py.
+code (leases.py). SPOP, also by itself, takes the least members there, and not those that chance would choose. All else
+is passed on to the server. For a script that was loaded past the gates see library.py.
 """
 
 from __future__ import annotations
@@ -25,6 +26,14 @@ _CALL = re.compile(rb"\b(?:redis|server)\.p?call\b")
 #: … followed by the name of the command, as a literal, and by nothing that is put together with it
 _CALLED = re.compile(rb"\b(?:redis|server)\.p?call\s*\(\s*['\"](\w+)['\"]\s*[,)]")
 _BEFORE = files(__package__).joinpath("virtual.lua").read_bytes().rstrip(b"\n")
+#: SPOP as a script: in place of the server, virtual.lua chooses. With a count, its reply is a set
+_POP = b"""
+local taken = redis.pcall('SPOP', KEYS[1], unpack(ARGV))
+if not ARGV[1] or taken.err then return taken end
+local set = {}
+for _, each in ipairs(taken) do set[each] = true end
+return {set = set}
+"""
 #: the first line of a script with flags
 _SHEBANG = re.compile(rb"#!.*\n?")
 
@@ -45,6 +54,8 @@ def virtual(words: Sequence[bytes], raw: bytes, now: int, left: Mapping[str, int
     script = script_of(words)
     if script is None:
         return raw
+    if name == b"SPOP":
+        return packed([b"EVAL", _before(script, now, left, serial), b"1", *words[1:]])
     return packed(
         [b"EVAL_RO" if name.endswith(b"_RO") else b"EVAL", _before(script, now, left, serial), *words[2:]]
     )
@@ -61,8 +72,10 @@ def number_of(script: bytes) -> bytes:
 
 
 def script_of(words: Sequence[bytes]) -> bytes | None:
-    """The text of the script that this command calls, if a gate has seen it."""
+    """The text of the script that this command calls, if a gate has seen it; or as which it is sent."""
     name = words[0].upper()
+    if name == b"SPOP" and len(words) > 1:
+        return _POP
     if name in (b"EVAL", b"EVAL_RO"):
         return words[1]
     return _texts.get(words[1].lower()) if name in (b"EVALSHA", b"EVALSHA_RO") else None

@@ -22,10 +22,30 @@ local redis = (function(real, left, seconds, micros, serial)
     key = tostring(key)
     return not given[key] and left[key] or math.ceil((ms - BASE) / SLOT)
   end
+  -- SPOP chooses at random; here it takes the least members.
+  local function pop(ask, key, count)
+    local found, taken = ask('SMEMBERS', key), {}
+    if found.err then return found end
+    if found.set then
+      local names = {}
+      for name in pairs(found.set) do names[#names + 1] = name end
+      found = names
+    end
+    table.sort(found)
+    for i = 1, math.min(count or 1, #found) do
+      taken[i] = found[i]
+      ask('SREM', key, found[i])
+    end
+    return count and taken or taken[1] or false
+  end
   local function gate(ask)
     return function(name, ...)
       local word, a = string.upper(name), {...}
       if word == 'TIME' then return {seconds, micros} end
+      local count = tonumber(a[2])
+      if word == 'SPOP' and (#a == 1 or (#a == 2 and count and count >= 0 and count % 1 == 0)) then
+        return pop(ask, a[1], count)
+      end
       if LOOK[word] then
         local ms = ask('PTTL', a[1])
         if type(ms) ~= 'number' or ms < 0 then return ms end
