@@ -38,7 +38,7 @@ from loadtest.verdict.judge import judge_run
 from loadtest.verdict.laws import Breach, floor_law
 from loadtest.verdict.words import Word
 from loadtest.workloads import Turns
-from lost_update_lab.model.bounds import EPOCH
+from lost_update_lab.model.epoch import Epoch
 from lost_update_lab.model.system import UNBROKEN, Ending, Judgement, trace_of
 from lost_update_lab.servers.mariadb.server import MARIADB
 from lost_update_lab.servers.postgres.server import POSTGRES
@@ -187,10 +187,11 @@ class LedgerSystem(Operations):
 
     def _operations(self, endings: Sequence[Ending]) -> dict[str, list[ClientOperation]]:
         found: dict[str, list[ClientOperation]] = {}
+        began = Epoch.shows
         for index, ending in enumerate(endings):
             for account, amount in self.turns.legs(index):
                 operation = ClientOperation(
-                    self.posting(index).key, amount, self._outcome(ending)[0], EPOCH, EPOCH + 1, ending.worker
+                    self.posting(index).key, amount, self._outcome(ending)[0], began, began + 1, ending.worker
                 )
                 found.setdefault(account, []).append(operation)
         return found

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lost_update_lab.model.bounds import EPOCH
 from lost_update_lab.model.commands import Step
+from lost_update_lab.model.epoch import Epoch
 
 _UUID = re.compile(r"\b([0-9a-f]{4})[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
 _HEX = re.compile(r"\b([0-9a-f]{4})[0-9a-f]{12,}\b")
@@ -46,7 +46,7 @@ def plain(sentence: str) -> str:
 
 def _since_start(clock: re.Match[str]) -> float:
     hours, minutes, seconds = (float(part) for part in clock.groups())
-    return round((hours * 3600 + minutes * 60 + seconds - EPOCH) % _DAY, 3)
+    return round((hours * 3600 + minutes * 60 + seconds - Epoch.shows) % _DAY, 3)
 
 
 @dataclass(frozen=True, slots=True)

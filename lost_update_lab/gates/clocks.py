@@ -18,9 +18,10 @@ from uuid import UUID
 
 from lost_update_lab.gates.invariant_clock import InvariantClock
 from lost_update_lab.gates.patch import Patches
-from lost_update_lab.model.bounds import EPOCH, MONOTONIC
+from lost_update_lab.model.bounds import MONOTONIC
 from lost_update_lab.model.chance import forms
 from lost_update_lab.model.effects import DRAW, LOOK, NOBODY, STAMP, WALL
+from lost_update_lab.model.epoch import Epoch
 from lost_update_lab.runs.place import Here, anywhere, here
 from lost_update_lab.schedule import cached_names, random_choice, retries
 
@@ -84,7 +85,7 @@ def wall() -> float:
         place.run.wall_clock_read = True
         place.task.history.look(place.run.now)
         InvariantClock.virtual = True
-        return EPOCH + (place.run.now + place.task.worker.offset) / 1e6
+        return Epoch.shows + (place.run.now + place.task.worker.offset) / 1e6
     InvariantClock.note(sys._getframe(1))
     return _time()
 
@@ -156,12 +157,14 @@ class Datetime(_real_datetime, metaclass=_Meta):
             InvariantClock.note(sys._getframe(1))
             return _real_datetime.now(tz)
         if _in(DIARIES, sys._getframe(1)):
-            return _real_datetime.fromtimestamp(EPOCH, tz)
+            return _real_datetime.fromtimestamp(Epoch.shows, tz)
         if not _in(STAMPS, sys._getframe(1)):
             return _real_datetime.fromtimestamp(wall(), tz)
         _noted(place, STAMP)
         InvariantClock.virtual = True
-        return _real_datetime.fromtimestamp(EPOCH + (place.run.now + place.task.worker.offset) / 1e6, tz)
+        return _real_datetime.fromtimestamp(
+            Epoch.shows + (place.run.now + place.task.worker.offset) / 1e6, tz
+        )
 
     @classmethod
     def today(cls) -> Any:

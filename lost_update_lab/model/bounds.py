@@ -9,8 +9,8 @@ from enum import StrEnum
 #: one millisecond in the explorer's unit of time: whole microseconds
 MS = 1_000
 SECOND = 1_000 * MS
-#: what a worker's wall clock and its monotonic clock show at the start of every schedule, in seconds
-EPOCH, MONOTONIC = 1_900_000_000.0, 1_000.0
+#: what a worker's monotonic clock shows at the start of every schedule, in seconds (its wall clock: epoch.py)
+MONOTONIC = 1_000.0
 
 
 class Reduction(StrEnum):

@@ -15,6 +15,7 @@ from lost_update_lab.gates.at_a_time import AtATime
 from lost_update_lab.gates.invariant_clock import BY_TIMES_IN_ROWS, REAL_TIME_ASKED, InvariantClock
 from lost_update_lab.invariants import TableInvariant
 from lost_update_lab.model.bounds import Fault
+from lost_update_lab.model.epoch import Epoch
 from lost_update_lab.model.errors import ON_ONE_HOST, Broken
 from lost_update_lab.model.system import UNBROKEN
 from lost_update_lab.scenarios.comparisons import chosen, is_redelivered, parts_of, repeated, together
@@ -199,7 +200,7 @@ def opened(
     patches: Sequence[Any],
     leave_as_found: bool,
 ) -> Iterator[Opened]:
-    """The setup has run, and what it left is known. Raises Mistake."""
+    """The setup has run, and what it left is known. The workers' time begins where its time ended. Raises Mistake."""
     InvariantClock.begin()
     of: Any = import_module(f"lost_update_lab.scenarios.on_{'mariadb' if servers.on_mariadb else 'postgres'}")
     with ExitStack() as stack:
@@ -213,6 +214,7 @@ def opened(
             with handed(scenario.setup, servers) as setup:
                 set_up(setup, scenario.budget)
             after_setup(of.left_open(connection), before == (of.mark(connection), _keys(servers)))
+        stack.enter_context(Epoch.begins())
         tables: Tables = of.tables(servers)
         stack.callback(tables.close)
         keys = RedisSnapshot(servers.redis) if servers.redis else None

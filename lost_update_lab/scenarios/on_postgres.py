@@ -95,9 +95,10 @@ def server(
     """The engine's access to it. `level`: of transactions that do not ask for one."""
     sql = of.contents_sql(left_out, by_server)
     # what is put back is what the setup has made
-    besides = bool(left_out or (by_server and by_server.columns))
+    written: Names = frozenset(by_server.columns) if by_server else frozenset()
+    besides = bool(left_out or written)
     found = ObservedPostgres(servers.database, sql, besides=besides, counted=of.names, may_make=())
-    found.level = level_of(level) if level else None
+    found.level, found.by_own_clock = level_of(level) if level else None, {*left_out, *written}
     return found
 
 

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from lost_update_lab.model.bounds import EPOCH
+from lost_update_lab.model.epoch import Epoch
 
 NOW, RANDOM = "‹now›", "‹random›"
 UUID = re.compile(r"[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}", re.IGNORECASE)
@@ -42,7 +42,7 @@ def constants(texts: Iterable[str]) -> frozenset[str]:
 
 def shows_clock(number: float) -> bool:
     """Is this a moment of the schedule as a Unix time, in seconds, ms, µs or ns?"""
-    return any(abs(number / unit - EPOCH) < _FAR for unit in (1, 10**3, 10**6, 10**9))
+    return any(abs(number / unit - Epoch.shows) < _FAR for unit in (1, 10**3, 10**6, 10**9))
 
 
 def is_fresh(number: float, known: Collection[str]) -> bool:

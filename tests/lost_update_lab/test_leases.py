@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 from redis import Redis, ResponseError, WatchError
 
-from lost_update_lab.model.bounds import EPOCH, Fault
+from lost_update_lab.model.bounds import Fault
 from lost_update_lab.model.coded_lease import coded, decoded
+from lost_update_lab.model.epoch import Epoch
 from lost_update_lab.runs.found import SearchResult
 from lost_update_lab.schedule.schedule_id import exactly
 from lost_update_lab.servers.redis.leases import BY_A_KEY, BY_SET, given
@@ -88,7 +89,7 @@ def test_a_worker_sees_its_leases_in_virtual_time(harness: Callable[..., Any]) -
         return "ok"
 
     harness(asks, workers=1).run(exactly(()), {})
-    epoch = round(EPOCH)
+    epoch = round(Epoch.shows)
     assert told == [
         7,
         [50, 200, 0, 1, 1, 7, epoch + 1],

@@ -10,7 +10,8 @@ import psycopg
 import pytest
 
 from lost_update_lab.harness import Harness
-from lost_update_lab.model.bounds import EPOCH, Fault
+from lost_update_lab.model.bounds import Fault
+from lost_update_lab.model.epoch import Epoch
 from lost_update_lab.model.errors import IN_THE_COMMAND
 from lost_update_lab.model.system import UNBROKEN
 from lost_update_lab.runs.found import SearchResult
@@ -137,7 +138,7 @@ def looks(bank: Bank, amount: int) -> str:
     assert named == ["now", "statement_timestamp", "clock_timestamp", *WORDS]
     assert (local.tzinfo, day) == (None, began.date())
     passed = [(at - began).total_seconds() for at in times]
-    return f"{began.timestamp() - EPOCH:g}: {passed}"
+    return f"{began.timestamp() - Epoch.shows:g}: {passed}"
 
 
 def test_what_the_clock_shows(harness: Callable[..., Harness]) -> None:

@@ -6,10 +6,10 @@ from collections.abc import Collection, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from lost_update_lab.model.bounds import EPOCH, MS, SECOND
+from lost_update_lab.model.bounds import MS, SECOND
+from lost_update_lab.model.epoch import Epoch
 from lost_update_lab.servers.deadlines import Ends
 
-_BEGAN = round(EPOCH) * SECOND
 #: of the numbers that may be such times: UNIX_TIMESTAMP() + 10, in seconds or ms
 _YEAR = 365 * 86_400 * SECOND
 
@@ -36,11 +36,12 @@ def ends(
 
 def _times(value: Any, zone: int) -> Iterator[int]:
     """In µs since the start of the schedule."""
+    began = round(Epoch.shows) * SECOND
     if isinstance(value, datetime):
-        shown = round(value.replace(tzinfo=UTC).timestamp() * SECOND) - _BEGAN
+        shown = round(value.replace(tzinfo=UTC).timestamp() * SECOND) - began
         yield from {shown, shown - zone * SECOND}
     elif isinstance(value, int):
-        yield from (at for unit in (SECOND, MS) if 0 <= (at := value * unit - _BEGAN) < _YEAR)
+        yield from (at for unit in (SECOND, MS) if 0 <= (at := value * unit - began) < _YEAR)
 
 
 def _shown_later(time: int, digits: int) -> int:

@@ -6,8 +6,9 @@ import re
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from lost_update_lab.model.bounds import EPOCH, SECOND
+from lost_update_lab.model.bounds import SECOND
 from lost_update_lab.model.commands import ENDS, Op
+from lost_update_lab.model.epoch import Epoch
 from lost_update_lab.model.errors import Broken
 from lost_update_lab.model.server import NEWS_WITHIN_MS
 from lost_update_lab.model.server_defaults import Plain
@@ -216,7 +217,7 @@ class MariaDBServer(KeptOfSchedule, Plain):
         session = session_of(connection)
         if session.told != self.clock.shows and self.driver.is_open(connection):
             session.told = self.clock.shows
-            self.driver.run(connection, f"SET SESSION timestamp = {EPOCH + session.told / SECOND:.6f}")
+            self.driver.run(connection, f"SET SESSION timestamp = {Epoch.shows + session.told / SECOND:.6f}")
 
     # -- which command is blocked -------------------------------------------------------------------------------
 

@@ -25,19 +25,11 @@ from lost_update_lab.servers.makes import refused
 from lost_update_lab.servers.postgres import ddl, deadlines, levels, limits, locks
 from lost_update_lab.servers.postgres.bypass import PostgresBypassDetector
 from lost_update_lab.servers.postgres.kept import KeptSessions
-from lost_update_lab.servers.postgres.locks import (
-    BLOCKERS,
-    HELD,
-    array,
-    edges,
-    holds,
-    who_of,
-    wrote,
-)
+from lost_update_lab.servers.postgres.locks import BLOCKERS, HELD, array, edges, holds, who_of, wrote
 from lost_update_lab.servers.postgres.looks import Looks
 from lost_update_lab.servers.postgres.memoised import MemoisedPostgres, PostgresAnswers
 from lost_update_lab.servers.postgres.overlaps import Overlaps
-from lost_update_lab.servers.postgres.shadows import SET_CLOCK, SHADOWS, told
+from lost_update_lab.servers.postgres.shadows import SET_CLOCK, shadows, told
 from lost_update_lab.servers.postgres.transactions import NOT_STRICT, PostgresWay
 from lost_update_lab.servers.postgres.unseen import QUESTIONS, HiddenOnPostgres
 from lost_update_lab.snapshot.other_sessions import is_locked_out
@@ -61,6 +53,8 @@ class PostgresServer(Plain):
     name, virtual_by, lags, cancels = POSTGRES, "shadowed functions", False, True
     #: the isolation level of transactions that do not ask for one; None: what their sessions have
     level: IsolationLevel | None = None
+    #: columns, each with its table, into which its own clock may write, and not the virtual one: they hold no lease
+    by_own_clock: Collection[tuple[str, str]] = ()
 
     def __init__(
         self,
@@ -179,7 +173,7 @@ class PostgresServer(Plain):
         """Make the functions that answer in place of its clock."""
         if not self._shadowed:
             self._proved()
-            done = self.admin.pgconn.exec_(SHADOWS.encode())  # by libpq itself, which passes no gate
+            done = self.admin.pgconn.exec_(shadows().encode())  # by libpq itself, which passes no gate
             if done.error_message:
                 raise RuntimeError(f"a virtual clock: {done.error_message.decode()}")
             self.admin.pgconn.prepare(b"clock", SET_CLOCK)
@@ -189,8 +183,8 @@ class PostgresServer(Plain):
         """From the next run on its clock is virtual. What it has answered so far does not count."""
         self.shadow()
         self.timed, self.answers = True, PostgresAnswers()
-        self.admin.pgconn.prepare(b"columns", deadlines.COLUMNS)
-        if query := deadlines.query(self.ask(b"columns")):
+        self.admin.pgconn.prepare(b"columns", deadlines.columns())
+        if query := deadlines.query(self.ask(b"columns"), self.by_own_clock):
             self.admin.pgconn.prepare(b"deadlines", query)
             self._has_times = True
         self._seen.clear()

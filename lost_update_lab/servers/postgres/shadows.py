@@ -11,9 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
-from lost_update_lab.model.bounds import EPOCH
+from lost_update_lab.model.epoch import Epoch
 
-_BEGIN = datetime.fromtimestamp(EPOCH, UTC)
 _TRANSACTION, _STATEMENT = "explorer.transaction", "explorer.statement"
 _TIMES = {
     "now": ("timestamptz", _TRANSACTION),
@@ -41,19 +40,20 @@ CREATE OR REPLACE FUNCTION explorer.pg_sleep(seconds double precision) RETURNS v
 CREATE OR REPLACE FUNCTION explorer.takes_too_long() RETURNS void LANGUAGE plpgsql AS $$
     BEGIN RAISE query_canceled USING MESSAGE = 'canceling statement due to statement timeout'; END $$;
 """
-#: makes all of them
-SHADOWS = "".join(
-    [
-        _OTHERS.replace("BEGAN", _BEGIN.isoformat()),
-        *(_TIME.format(name=name, kind=kind, setting=setting) for name, (kind, setting) in _TIMES.items()),
-    ]
-)
 SET_CLOCK = b"SELECT setval('explorer.virtual_clock', $1::bigint)"
+
+
+def shadows() -> str:
+    """Makes all of them."""
+    of_a_session = (
+        _TIME.format(name=name, kind=kind, setting=setting) for name, (kind, setting) in _TIMES.items()
+    )
+    return _OTHERS.replace("BEGAN", shown(0)) + "".join(of_a_session)
 
 
 def shown(clock: int) -> str:
     """What the server's clock shows, as PostgreSQL reads it. `clock`: µs since the start of the schedule."""
-    return (_BEGIN + timedelta(microseconds=clock)).isoformat()
+    return (datetime.fromtimestamp(Epoch.shows, UTC) + timedelta(microseconds=clock)).isoformat()
 
 
 def told(transaction: int, statement: int) -> bytes:

@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from importlib.resources import files
 
-from lost_update_lab.model.bounds import EPOCH
 from lost_update_lab.model.coded_lease import SERIALS
+from lost_update_lab.model.epoch import Epoch
 from lost_update_lab.servers.redis.commands import packed
 from lost_update_lab.servers.redis.leases import GIVING, given
 from lost_update_lab.servers.redis.streams import numbered
@@ -95,7 +95,7 @@ def _may_ask(script: bytes) -> bool:
 
 def time_of_day(now: int) -> tuple[int, int]:
     """What `TIME` returns, in seconds and µs. `now` is as in `virtual`."""
-    return divmod(round(EPOCH) * 1_000_000 + now, 1_000_000)
+    return divmod(round(Epoch.shows) * 1_000_000 + now, 1_000_000)
 
 
 def _clock(now: int) -> int:

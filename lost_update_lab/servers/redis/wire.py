@@ -8,7 +8,7 @@ from typing import Any
 import redis
 
 from lost_update_lab.adapters import redis_py
-from lost_update_lab.model.bounds import EPOCH
+from lost_update_lab.model.epoch import Epoch
 
 
 def address(connection: Any) -> str:
@@ -73,7 +73,7 @@ def left(command: str, told: int, leases: Mapping[str, int], now: int) -> int:
     if told < 0 or key not in leases:
         return told
     milliseconds = (leases[key] - (0 if name.endswith("TIME") else now)) // 1000
-    milliseconds += round(EPOCH) * 1000 if name.endswith("TIME") else 0
+    milliseconds += round(Epoch.shows) * 1000 if name.endswith("TIME") else 0
     return milliseconds if name.startswith("P") else (milliseconds + 500) // 1000
 
 

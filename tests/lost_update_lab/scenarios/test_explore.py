@@ -16,7 +16,7 @@ import redis
 
 from lost_update_lab import Result, worker
 from lost_update_lab.invariants import balance_conserved, never_below, succeeded, unique
-from lost_update_lab.model.bounds import EPOCH
+from lost_update_lab.model.epoch import Epoch
 from lost_update_lab.scenarios.explore import run
 from lost_update_lab.scenarios.result import Interrupted
 from lost_update_lab.under_test.scenario import Scenario, workers_of
@@ -348,7 +348,7 @@ def test_an_invariant_that_asks_how_long_a_key_lasts(trial: Trial, form: str) ->
                 with client.pipeline() as pipe:
                     return {pipe.get("lease").ttl("lease").execute()[1]}
             if form == "expiretime":
-                return {client.expiretime("lease") - EPOCH, client.expiretime("lease")}
+                return {client.expiretime("lease") - Epoch.shows, client.expiretime("lease")}
             return (
                 {client.ttl("lease")} if form == "ttl" else {client.pttl("lease") / 1000, client.ttl("lease")}
             )
