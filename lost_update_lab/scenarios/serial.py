@@ -122,10 +122,11 @@ class InOrder:
                     left.remove(index)
         whole = len(self.order) == sum(len(each.operations) for each in self.system.scenario.callers)
         left = [index for index in left if not run.workers[index].finished]
-        if not left and not whole:
+        may_go_on = [each for each in left if not virtual_clock.polls_in_vain(run, run.workers[each])]
+        if not may_go_on and (left or not whole):
             run.stuck = True
             return 0
-        for index in left:
+        for index in may_go_on:
             steps = [
                 place
                 for place, transition in enumerate(transitions)
@@ -137,7 +138,7 @@ class InOrder:
                     self._begins(run, index, left)
                 return self._next(run, transitions, steps)
             timers = [place for place, transition in enumerate(transitions) if transition.kind is Kind.TICK]
-            if timers and index == left[0]:
+            if timers and index == may_go_on[0]:
                 run.stuck = virtual_clock.only_polls(run)
                 return timers[0]
         return 0

@@ -297,6 +297,13 @@ def only_polls(world: World) -> bool:
     return True
 
 
+def polls_in_vain(world: World, worker: WorkerProcess) -> bool:
+    """Has this worker polled for longer than any lease and the patience, and nothing came? It waits for another one."""
+    waited = world.now - world.progress_at
+    polls = [task.vain_since is not None for task in worker.line if task.alive]
+    return waited > world.patience + world.longest and bool(polls) and all(polls)
+
+
 def _tries(main: Task) -> bool:
     """Does it do nothing but repeat what it did in vain? Not if it sleeps or stands before something new."""
     for_ever = main.until is None and main.state in (State.BLOCKED, State.WAIT)
