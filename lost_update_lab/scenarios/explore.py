@@ -26,7 +26,7 @@ from lost_update_lab.scenarios.fresh_process import CACHED, CLEAR
 from lost_update_lab.scenarios.judging import Judge
 from lost_update_lab.scenarios.mistakes import after_setup, examine, not_explored, remedy_of, set_up
 from lost_update_lab.scenarios.mutations import mutations
-from lost_update_lab.scenarios.notes import notes_of
+from lost_update_lab.scenarios.notes import EVEN_IN_TURNS, notes_of
 from lost_update_lab.scenarios.progress import SearchProgress, shown
 from lost_update_lab.scenarios.result import INCONCLUSIVE, KEPT, Interrupted, Result
 from lost_update_lab.scenarios.schedule import Schedule
@@ -257,7 +257,8 @@ def _by_another_clock(result: Result) -> Result:
     told = REAL_TIME_ASKED.format("; ".join(InvariantClock.asked))
     sentence = "what the invariant says depends on a time that is none of the schedule's"
     found = replace(result, verdict=INCONCLUSIVE, schedule=None, sentence=sentence)
-    return replace(found, cause=told, remedy=BY_TIMES_IN_ROWS)
+    notes = tuple(each for each in result.notes if each != EVEN_IN_TURNS)
+    return replace(found, cause=told, remedy=BY_TIMES_IN_ROWS, notes=notes)
 
 
 def _locked(opened: Opened) -> str:
