@@ -6,7 +6,7 @@ from django.conf import settings
 
 import tests.lost_update_lab.wallet as project
 
-settings.SECRET_KEY = "of a test"
+settings.SECRET_KEY = "of a test"  # pragma: allowlist secret
 project.django.apps.apps.set_installed_apps(["django.contrib.sessions"])
 
 from django.contrib.sessions.backends.db import SessionStore  # noqa: E402
