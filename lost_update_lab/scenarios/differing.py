@@ -10,8 +10,8 @@ from typing import Any
 
 from lost_update_lab.model.commands import Step
 from lost_update_lab.scenarios.serial import Serial
+from lost_update_lab.snapshot.by_server import ByServer, can_be_told
 from lost_update_lab.snapshot.catalogue import Column, Table
-from lost_update_lab.snapshot.chance import ByServer, can_be_told
 from lost_update_lab.snapshot.functions import Names
 from lost_update_lab.snapshot.tables import Tables
 from lost_update_lab.under_test.fresh import UUID, key_of
@@ -31,7 +31,10 @@ def written_by(tables: Tables, now: str) -> ByServer:
         if each.chance and can_be_told(each.type)
     }
     since = datetime.fromisoformat(tables.value(now))
-    return ByServer(since.replace(tzinfo=UTC), columns)
+    referred = {
+        each.oid: each for each in tables.tables if columns.get((each.title, each.surrogate)) == "uuid"
+    }
+    return ByServer(since.replace(tzinfo=UTC), columns, tables=referred)
 
 
 def rows_of(system: Operations) -> Rows:

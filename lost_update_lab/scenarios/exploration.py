@@ -39,7 +39,7 @@ from lost_update_lab.search.poll_calibration import calibrate_polls
 from lost_update_lab.search.search import Search
 from lost_update_lab.servers.mariadb.server import MariaDBServer
 from lost_update_lab.servers.redis.server import RedisServer
-from lost_update_lab.snapshot.chance import ByServer
+from lost_update_lab.snapshot.by_server import ByServer
 from lost_update_lab.snapshot.functions import Names
 from lost_update_lab.snapshot.redis import RedisSnapshot
 from lost_update_lab.snapshot.tables import Tables

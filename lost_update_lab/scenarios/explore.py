@@ -33,7 +33,7 @@ from lost_update_lab.scenarios.schedule import Schedule
 from lost_update_lab.schedule.interrupt import Interrupt, interruptible
 from lost_update_lab.servers.mariadb.server import MARIADB
 from lost_update_lab.servers.postgres.server import POSTGRES
-from lost_update_lab.snapshot.chance import keys_among
+from lost_update_lab.snapshot.by_server import keys_among
 from lost_update_lab.snapshot.redis import RedisSnapshot
 from lost_update_lab.snapshot.tables import Tables
 from lost_update_lab.under_test.handed import handed

@@ -28,7 +28,10 @@ def notes_of(opened: Opened) -> Iterator[str]:
     )
     if names:
         yield f"not compared, because the server's own clock or chance writes it: {names}"
-    partly = opened.by_server.columns.keys() - set(opened.left_out)
+    told = {
+        (each.title, name) for each in opened.database.tables for name in opened.by_server.told_by_row(each)
+    }
+    partly = opened.by_server.columns.keys() - set(opened.left_out) - told
     names = ", ".join(sorted(f"{table}.{column}" for table, column in partly if table in opened.touched))
     if names:
         yield f"not compared where the server's own clock or chance has written it: {names}"

@@ -11,8 +11,8 @@ from lost_update_lab.model.errors import Broken
 from lost_update_lab.scenarios.commits import ObservedMariaDB
 from lost_update_lab.scenarios.constraints import Constraint, of_mariadb
 from lost_update_lab.scenarios.isolation import level_of
+from lost_update_lab.snapshot.by_server import ByServer
 from lost_update_lab.snapshot.catalogue import Table
-from lost_update_lab.snapshot.chance import ByServer
 from lost_update_lab.snapshot.functions import Names
 from lost_update_lab.snapshot.mariadb import BEFORE, MariaDBSnapshot
 from lost_update_lab.snapshot.mariadb_tables import MariaDBTables

@@ -11,8 +11,8 @@ import psycopg
 from lost_update_lab.scenarios.commits import ObservedPostgres
 from lost_update_lab.scenarios.constraints import Constraint, of_postgres
 from lost_update_lab.scenarios.isolation import level_of
+from lost_update_lab.snapshot.by_server import ByServer
 from lost_update_lab.snapshot.catalogue import OWN, Table
-from lost_update_lab.snapshot.chance import ByServer
 from lost_update_lab.snapshot.functions import Names
 from lost_update_lab.snapshot.made import MadeBefore
 from lost_update_lab.snapshot.other_sessions import cleaned_up, keeps_a_lock

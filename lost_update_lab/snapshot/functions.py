@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from psycopg import sql
 
 from lost_update_lab.snapshot import large, written
+from lost_update_lab.snapshot.by_server import ByServer
 from lost_update_lab.snapshot.catalogue import Sequence, Table
-from lost_update_lab.snapshot.chance import ByServer
 from lost_update_lab.snapshot.large import LARGE_FROM
 
 #: (table, column)
@@ -84,7 +84,7 @@ def columns_of(table: Table, left_out: Names = (), by_server: ByServer | None = 
     """The columns that make its contents. `by_server`: without what the server has written there by itself."""
     names = [c.name for c in table.columns if not c.generated and (table.title, c.name) not in left_out]
     if by_server:
-        return sql.SQL(", ").join([by_server.told(table.title, each) for each in names])
+        return sql.SQL(", ").join([by_server.told(table, each) for each in names])
     return sql.SQL(", ").join(map(sql.Identifier, names))
 
 

@@ -21,8 +21,8 @@ from psycopg.pq.abc import PGresult
 
 from lost_update_lab.model.errors import IT_COUNTS, Broken
 from lost_update_lab.snapshot import functions, written
+from lost_update_lab.snapshot.by_server import ByServer
 from lost_update_lab.snapshot.catalogue import OWN, Catalogue, Table, look
-from lost_update_lab.snapshot.chance import ByServer
 from lost_update_lab.snapshot.exact import read
 from lost_update_lab.snapshot.functions import KeptTable, Names
 from lost_update_lab.snapshot.other_sessions import is_locked_out, keeps_a_lock

@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from lost_update_lab.snapshot.by_server import ByServer
 from lost_update_lab.snapshot.catalogue import Table
-from lost_update_lab.snapshot.chance import ByServer
 from lost_update_lab.under_test.fresh import NOW, RANDOM
 
 Rows = Mapping[Table, Sequence[Mapping[str, Any]]]

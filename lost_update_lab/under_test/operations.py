@@ -21,8 +21,8 @@ from lost_update_lab.model.system import GAPS, LEASES, STALLED, UNBROKEN, Ending
 from lost_update_lab.runs.place import here
 from lost_update_lab.servers.mariadb.server import MariaDBServer
 from lost_update_lab.servers.redis.server import RedisServer
+from lost_update_lab.snapshot.by_server import ByServer
 from lost_update_lab.snapshot.catalogue import Table
-from lost_update_lab.snapshot.chance import ByServer
 from lost_update_lab.snapshot.redis import RedisSnapshot
 from lost_update_lab.snapshot.tables import Tables
 from lost_update_lab.under_test import mariadb

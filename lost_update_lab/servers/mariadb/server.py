@@ -32,7 +32,7 @@ from lost_update_lab.servers.mariadb.memoised import (
 from lost_update_lab.servers.mariadb.out_of_sight import OutOfSight
 from lost_update_lab.servers.mariadb.session import STAYS, Driver, ended, session_of
 from lost_update_lab.servers.mariadb.unseen import CALLED_IN_MARIADB, HiddenOnMariadb
-from lost_update_lab.snapshot.chance import ByServer, shown_of
+from lost_update_lab.snapshot.by_server import ByServer, shown_of
 from lost_update_lab.snapshot.mariadb import MariaDBSnapshot, Rows
 from lost_update_lab.telling.narrative import shortened
 

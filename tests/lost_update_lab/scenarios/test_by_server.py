@@ -13,7 +13,8 @@ import pytest
 
 from lost_update_lab import Result
 from lost_update_lab.scenarios.result import KEPT
-from lost_update_lab.snapshot.chance import ByServer, draws
+from lost_update_lab.snapshot.by_server import ByServer
+from lost_update_lab.snapshot.chance import draws
 from lost_update_lab.under_test.operations import VIOLATED
 
 Trial = Callable[..., Result]

@@ -8,6 +8,7 @@ import time
 import uuid
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -96,21 +97,28 @@ def test_times_that_a_run_makes_do_not_count_in_redis_either(trial: Trial) -> No
     assert trial([leaves_times_and_tokens] * 2, setup=takes_stock, control=False).verdict == KEPT
 
 
-def orders(sql: Any) -> None:
+def orders(kind: str, default: str, sql: Any) -> None:
     sql.execute("DROP TABLE IF EXISTS item, orders")
-    sql.execute("CREATE TABLE orders (id serial PRIMARY KEY, status text)")
-    sql.execute("CREATE TABLE item (id serial PRIMARY KEY, of int REFERENCES orders, who text)")
+    sql.execute(f"CREATE TABLE orders (id {kind} PRIMARY KEY {default}, number serial, status text)")
+    refers = "uuid" if kind == "uuid" else "int"
+    sql.execute(f"CREATE TABLE item (id serial PRIMARY KEY, of {refers} REFERENCES orders, who text)")
 
 
 def buys(who: str, newest: bool, sql: Any) -> None:
     (made,) = sql.execute("INSERT INTO orders (status) VALUES ('new') RETURNING id").fetchone()
     if newest:
-        (made,) = sql.execute("SELECT id FROM orders ORDER BY id DESC LIMIT 1").fetchone()
+        (made,) = sql.execute("SELECT id FROM orders ORDER BY number DESC LIMIT 1").fetchone()
     sql.execute("INSERT INTO item (of, who) VALUES (%s, %s)", [made, who])
 
 
+@pytest.mark.parametrize(
+    "key", [("serial", ""), ("uuid", "DEFAULT gen_random_uuid()")], ids=lambda key: key[0]
+)
 @pytest.mark.parametrize(("newest", "right"), [(True, VIOLATED), (False, KEPT)])
-def test_two_items_of_one_order_are_not_one_of_each(trial: Trial, newest: bool, right: str) -> None:
-    """New rows were told apart by what they refer to, and not by what refers to them."""
+def test_two_items_of_one_order_are_not_one_of_each(
+    trial: Trial, key: tuple[str, str], newest: bool, right: str
+) -> None:
+    """New rows were told apart by what they refer to, and not by what refers to them. Where the database draws the
+    keys, states were not told apart either."""
     workers = [(buys, who, newest) for who in ("Ann", "Bob")]
-    assert trial(workers, setup=orders, control=False).verdict == right
+    assert trial(workers, setup=partial(orders, *key), control=False).verdict == right
