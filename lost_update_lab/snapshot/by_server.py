@@ -36,6 +36,11 @@ _ROW = sql.SQL(
     "(SELECT coalesce((SELECT ctid::text || (to_jsonb(lab_row) - {}::text[])::text FROM ONLY {} lab_row WHERE {} = "
     "lab_key), 'random') FROM (SELECT {} AS lab_key) lab_outer)"
 )
+#: how many times in the column are earlier
+_RANK = sql.SQL(
+    "(SELECT 'now ' || count(DISTINCT lab_row.{}) FROM ONLY {} lab_row, (SELECT {} AS lab_time) lab_outer "
+    "WHERE lab_row.{} < lab_time)"
+)
 
 
 def can_be_told(kind: str) -> bool:
@@ -88,7 +93,8 @@ class ByServer:
         times = [sql.SQL(form).format(column) for form in forms]
         since = sql.Literal(self.since.isoformat())
         between = sql.SQL(" OR ").join([_BETWEEN.format(each, since) for each in times])
-        return _CASE.format(between, sql.Literal("now"), column)
+        rank = _RANK.format(column, table.quoted, column, column)
+        return _CASE.format(between, rank, column)
 
     def told_by_row(self, table: Table) -> list[str]:
         """The columns of which it counts to which row they refer."""

@@ -171,3 +171,37 @@ def test_what_is_told_of_a_value() -> None:
     assert not known.has_written("uuid", KEYS[1])
     assert known.has_written("uuid", KEYS[2])
     assert not known.has_written("uuid", None)
+
+
+LATEST = "SELECT status FROM event ORDER BY at DESC LIMIT 1"
+
+
+def events(sql: Any) -> None:
+    sql.execute("DROP TABLE IF EXISTS event")
+    sql.execute(
+        "CREATE TABLE event (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), status text, at timestamptz DEFAULT now())"
+    )
+    sql.execute("INSERT INTO event (status, at) VALUES ('new', '2020-01-01')")
+
+
+def notes(status: str, sql: Any) -> None:
+    sql.execute("INSERT INTO event (status) VALUES (%s)", [status])
+
+
+@pytest.mark.parametrize("statuses", [("paid", "cancelled"), ("cancelled", "paid")])
+def test_which_of_two_times_of_the_server_is_later_is_a_part_of_the_state(
+    trial: Trial, statuses: tuple[str, str], scenario_urls: tuple[str, str]
+) -> None:
+    """Each such time was told as any other, so the invariant was asked after one of the two orders only."""
+
+    def shows_as_cancelled() -> bool:
+        with psycopg.connect(scenario_urls[0]) as connection:
+            return connection.execute(LATEST).fetchone() == ("cancelled",)
+
+    result = trial(
+        [(notes, each) for each in statuses],
+        setup=events,
+        invariant=(shows_as_cancelled, "it shows as paid"),
+        control=False,
+    )
+    assert result.verdict == VIOLATED
