@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from lost_update_lab import Result, worker
-from lost_update_lab.scenarios.explore import AT_ONCE
+from lost_update_lab.scenarios.conclusion import AT_ONCE
 from lost_update_lab.scenarios.result import INCONCLUSIVE, KEPT
 from lost_update_lab.under_test.operations import VIOLATED
 from tests.lost_update_lab.scenarios.test_under_way import opened
