@@ -57,6 +57,11 @@ class PostgresSession(NamedTuple):
     keeps: bool = False
 
     @property
+    def transaction(self) -> bool:
+        """Is it inside of one? A connection that is closed is not, whatever its status."""
+        return self.status not in (TransactionStatus.IDLE, TransactionStatus.UNKNOWN)
+
+    @property
     def inside(self) -> bool:
         """Does it hold anything that others could meet?"""
         return not self.cut and (self.waits or self.status != TransactionStatus.IDLE or self.holds)
@@ -166,7 +171,7 @@ class MemoisedPostgres(MemoisedServer):
             raise Unanswered
         answer = self.answers.known[asked]
         if self.answers.overlaps(before.isolation):
-            inside = not isinstance(answer, PostgresAnswer) or answer.session.status != TransactionStatus.IDLE
+            inside = not isinstance(answer, PostgresAnswer) or answer.session.transaction
             self.overlaps.ran(who, op, inside)
         if answer is None:
             self.sessions[who] = before._replace(waits=True)
@@ -177,8 +182,8 @@ class MemoisedPostgres(MemoisedServer):
             self.way.looks(self.everything, who, op, answer.place)
             return answer
         self.sessions[who] = answer.session
-        self.clock.has_answered(who, answer.session.status != TransactionStatus.IDLE)
-        if answer.session.status == TransactionStatus.IDLE:
+        self.clock.has_answered(who, answer.session.transaction)
+        if not answer.session.transaction:
             self.draws.ended(who)
         elif counts:
             self.draws.drew(who, op.text)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 from lost_update_lab import Result
 from lost_update_lab.runs.run import Run
 from lost_update_lab.schedule import enabled
+from lost_update_lab.search import search
 
 Trial = Callable[..., Result]
 TAKE = "UPDATE hold SET ends = now() + interval '30 s' WHERE ends < now()"
@@ -118,3 +120,28 @@ def test_a_pause_may_come_before_the_begin(
     assert trial(workers, **how, control=False).kept
     result = trial(workers, **how, control=False, pauses=1)
     assert (result.verdict, result.exhausted) == ("violated", True), str(result)
+
+
+def takes_it_and_rolls_back() -> int:
+    """As Django does: it rolls back on a connection that it has lost, and goes on with another one."""
+    db = connect()
+    try:
+        found = db.execute(TAKE).rowcount
+        db.commit()
+    except psycopg.OperationalError:
+        with suppress(psycopg.OperationalError):
+            db.rollback()
+        found = by_the_servers_clock()
+    return found
+
+
+def test_a_session_that_was_lost_is_inside_of_no_transaction(
+    trial: Trial, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In memory it was, and its BEGIN stayed a part of the state: such a schedule came to something else when it was
+    executed, and the search ended with "not repeatable"."""
+    monkeypatch.setattr(search, "LOOK_EVERY", 1)  # each schedule is executed, too
+    workers = [(withdraw, takes_it_and_rolls_back, 1)] * 2
+    result = trial(workers, setup=an_account, invariant=lambda: True, control=False, lost_replies=1)
+    assert not result.cause, result
+    assert result.exhausted
