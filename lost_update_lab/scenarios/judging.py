@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -13,13 +14,15 @@ from lost_update_lab.model.gaps import AN_HOUR, Lease
 from lost_update_lab.model.system import STALLED, UNBROKEN, Ending, Judgement
 from lost_update_lab.scenarios.commits import holds
 from lost_update_lab.scenarios.serial import Serial, SerialOrders, prefixes
-from lost_update_lab.under_test.fresh import NOW
+from lost_update_lab.under_test.fresh import NOW, RANDOM
 from lost_update_lab.under_test.operations import REFUSED, VIOLATED, FinishedSchedule
 from lost_update_lab.under_test.outcome import NEW, Outcome
 from lost_update_lab.under_test.scenario import Scenario
 
 #: PostgreSQL's code for a deadlock, and MariaDB's
 DEADLOCK = frozenset({"40P01", 1213})
+#: what stands for a new row, or a random key, with the digest by which it is told
+_STANDS_FOR = re.compile(f"((?:{NEW}|{RANDOM}) [0-9a-f]{{4}})[0-9a-f]+")
 SERIALIZABLE = "the outcome is that of no serial order"
 NOT_BETWEEN = (
     "it matches {}, but no such time passed here: a worker was still running. If it is right all the same, give an "
@@ -251,11 +254,17 @@ def _rows(where: str, rows: tuple[str, ...] | None, others: tuple[str, ...] | No
 
 
 def _row(text: str) -> str:
-    """Its values, besides the numbers and times that are another each time."""
+    """Its values, besides the numbers and times that are another each time. Where nothing else is left, a time was
+    computed: the other outcome has the one that it should be."""
     values = json.loads(text)
-    return (
-        ", ".join(f"{name} {value}" for name, value in values.items() if value not in (NEW, NOW)) or "a row"
-    )
+    told = [f"{name} {_shortly(value)}" for name, value in values.items() if value not in (NEW, NOW)]
+    times = [f"{name} another time" for name, value in values.items() if value == NOW]
+    return ", ".join(told or times) or "a row"
+
+
+def _shortly(value: Any) -> Any:
+    """What stands for a new row is long enough to tell it from the others."""
+    return _STANDS_FOR.sub(r"\1", value) if isinstance(value, str) else value
 
 
 def is_deadlock(error: BaseException | None) -> bool:

@@ -10,6 +10,10 @@ from lost_update_lab.under_test.operations import VIOLATED
 from lost_update_lab.under_test.results import ResultText
 
 EVEN_IN_TURNS = "the workers break it even one after the other, in every order: this is no race"
+NOTHING_AT_STAKE = (
+    "in no serial order was a row or a key changed, so there was nothing to lose. If that surprises you: is a COMMIT "
+    "missing?"
+)
 BY_CLASS = (
     "the answer of {} is compared by its class only, or holds an object that is: {}. Return plain values, or give an "
     "invariant that takes the results"
@@ -39,7 +43,17 @@ def notes_of(opened: Opened) -> Iterator[str]:
         yield BETWEEN.format(order)
     if opened.judge.aborted:
         yield ABORTED.format(" and ".join(sorted(opened.judge.aborted)))
+    if _changed_nothing(opened):
+        yield NOTHING_AT_STAKE
     yield from _by_class(opened)
+
+
+def _changed_nothing(opened: Opened) -> bool:
+    """Keys that were there before may have been changed: they are not compared here."""
+    orders = opened.judge.serial.all() if opened.judge.serial else []
+    left = [each.left for each in orders]
+    keys = any(each.lasting or each.leased for each in left) or (opened.keys and opened.keys.left)
+    return bool(left) and not keys and not any(each.rows for each in left)
 
 
 def _by_class(opened: Opened) -> Iterator[str]:
