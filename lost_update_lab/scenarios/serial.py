@@ -314,13 +314,14 @@ class SerialOrders:
         self.interleaved |= chooser.interleaved
         self.looks |= run.wall_clock_read
         contents = {name: server.contents() for name, server in self.harness.servers.items()}
-        observed = self.system.observed(run.endings, run.stuck, contents)
+        left = self.system.looked()
+        observed = self.system.observed(run.endings, run.stuck, contents, left)
         judged = self.system.judge_by(observed)
         return Serial(
             order,
             observed,
             judged,
-            self.system.looked(),
+            left,
             tuple(chooser.turns),
             tuple(run.steps),
             tuple(run.commands),

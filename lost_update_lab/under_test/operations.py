@@ -29,7 +29,7 @@ from lost_update_lab.under_test import mariadb
 from lost_update_lab.under_test.by_server import without
 from lost_update_lab.under_test.drawn import NOT_MEASURED, DrawnNumbers, Place
 from lost_update_lab.under_test.fresh import comparable, without_clock
-from lost_update_lab.under_test.outcome import KeysLeft, LeftBehind, Outcome, canonical
+from lost_update_lab.under_test.outcome import KeysLeft, LeftBehind, Outcome, canonical, key_in
 from lost_update_lab.under_test.results import ResultText
 from lost_update_lab.under_test.scenario import Operation, Scenario
 from lost_update_lab.under_test.servers import Servers
@@ -63,10 +63,12 @@ class Crashed(Exception):
 
 class FinalState(NamedTuple):
     """What the servers held at the end of a schedule. `rows`: of the tables that had changed; `opening`: those of the
-    same tables at the beginning. `lasting`, `leased`: as RedisSnapshot.values() returns them."""
+    same tables at the beginning; `changed`: those that are not as they were. `lasting`, `leased`: as values() of
+    RedisSnapshot returns them."""
 
     rows: Mapping[Table, Sequence[Mapping[str, Any]]]
     opening: Mapping[Table, Sequence[Mapping[str, Any]]]
+    changed: Mapping[Table, Sequence[Mapping[str, Any]]]
     lasting: Mapping[str, str]
     leased: Mapping[str, str]
 
@@ -134,6 +136,8 @@ class Operations:
         self.done = [0] * len(scenario.workers)
         self._own = threading.local()
         self._outcomes: dict[Any, tuple[LeftBehind, KeysLeft]] = {}
+        self._opening: dict[Table, Sequence[Mapping[str, Any]]] = {}
+        self._by_key: dict[Table, Mapping[str, Mapping[str, Any]]] = {}
         self._judged: dict[Any, Judgement] = {}
 
     def reset(self, changed: Collection[str]) -> None:
@@ -204,13 +208,18 @@ class Operations:
         return self._judged[key]
 
     def observed(
-        self, endings: Sequence[Ending], stuck: bool, contents: Mapping[str, bytes]
+        self,
+        endings: Sequence[Ending],
+        stuck: bool,
+        contents: Mapping[str, bytes],
+        seen: FinalState | None = None,
     ) -> FinishedSchedule:
+        """`seen`: what the servers hold, if somebody has looked already."""
         held = tuple(each for each in contents.items() if each[0] != GAPS)
         if held not in self._outcomes:
             if not self.holds(contents):
                 raise Unanswered
-            self._outcomes[held] = self._left_behind(self.looked())
+            self._outcomes[held] = self._left_behind(seen or self.looked())
         outcome = Outcome(self._answers(endings), *self._outcomes[held], self.known)
         return FinishedSchedule(endings, stuck, outcome, broken_in(contents), read(contents.get(GAPS, b"")))
 
@@ -230,11 +239,28 @@ class Operations:
 
     def looked(self) -> FinalState:
         """What the servers hold now."""
-        changed = self.database.changed()
-        rows: Any = self.database.rows(changed)
-        rows = without(rows, self.by_server) if self.by_server else rows
-        opening = {table: self.database.opening(table) for table in changed}
-        return FinalState(rows, opening, *(self.keys.values() if self.keys else ({}, {})))
+        tables = self.database.changed()
+        opening = {table: self._opened_with(table) for table in tables}
+        same: dict[Table, list[Mapping[str, Any]]] = {table: [] for table in tables}
+        changed: dict[Table, list[Mapping[str, Any]]] = {table: [] for table in tables}
+        for table, found in self.database.rows(tables).items():
+            for row in found:
+                old = self._by_key[table].get(key_in(table, row))
+                if old is not None and old == row:
+                    same[table].append(old)  # the same object: it is held once
+                else:
+                    changed[table].append(row)
+        told: Mapping[Table, Sequence[Mapping[str, Any]]] = changed
+        told = without(told, self.by_server) if self.by_server else told
+        rows = {table: [*same[table], *told[table]] for table in tables}
+        return FinalState(rows, opening, told, *(self.keys.values() if self.keys else ({}, {})))
+
+    def _opened_with(self, table: Table) -> Sequence[Mapping[str, Any]]:
+        """Read once: a table with 50,000 rows takes half a second."""
+        if table not in self._opening:
+            self._opening[table] = found = self.database.opening(table)
+            self._by_key[table] = {key_in(table, row): row for row in found} if table.key else {}
+        return self._opening[table]
 
     def _left_behind(self, seen: FinalState) -> tuple[LeftBehind, KeysLeft]:
         known, moving = self.known, self.moving
@@ -255,7 +281,7 @@ class Operations:
 
     def came_to(self, endings: Sequence[Ending], seen: FinalState) -> Iterator[tuple[Place, Any]]:
         """What was left and told, as it is, each value with its place."""
-        for table, rows in seen.rows.items():
+        for table, rows in seen.changed.items():
             names = [each.name for each in table.columns if (table.title, each.name) not in self.left_out]
             yield from (((table.title, name), row[name]) for row in rows for name in names if name in row)
         yield from (((KEY_OF_REDIS, key), text) for key, text in seen.lasting.items())

@@ -180,11 +180,11 @@ class _Canonical:
         self.rows: dict[Table, list[Row]] = {}
         self.same: dict[Table, list[Row]] = {}
         for table, of in rows.items():
-            before = {_key(table, row): row for row in opening[table]} if table.key else {}
+            before = {key_in(table, row): row for row in opening[table]} if table.key else {}
             self.rows[table], self.same[table] = [], []
             old = {name: {row[name] for row in opening[table]} for name in table.meaningless}
             for row in of:
-                if before.get(_key(table, row)) == row:
+                if before.get(key_in(table, row)) == row:
                     self.same[table].append(row)
                 else:
                     self.rows[table].append(self._marked(table, row, old))
@@ -277,7 +277,8 @@ class _Canonical:
         return without_clock(value, self.known)
 
 
-def _key(table: Table, row: Row) -> str:
+def key_in(table: Table, row: Row) -> str:
+    """The row's key, as a text."""
     return repr([row[column] for column in table.key])
 
 
