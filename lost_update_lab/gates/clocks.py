@@ -79,13 +79,18 @@ def monotonic() -> float:
     return _monotonic()
 
 
+def _shown(place: Here) -> float:
+    """What the worker's wall clock shows, in seconds."""
+    InvariantClock.virtual = True
+    return Epoch.shows + (place.run.now + place.task.worker.offset) / 1e6
+
+
 def wall() -> float:
     if place := here():
         _noted(place, WALL)
         place.run.wall_clock_read = True
         place.task.history.look(place.run.now)
-        InvariantClock.virtual = True
-        return Epoch.shows + (place.run.now + place.task.worker.offset) / 1e6
+        return _shown(place)
     InvariantClock.note(sys._getframe(1))
     return _time()
 
@@ -161,10 +166,7 @@ class Datetime(_real_datetime, metaclass=_Meta):
         if not _in(STAMPS, sys._getframe(1)):
             return _real_datetime.fromtimestamp(wall(), tz)
         _noted(place, STAMP)
-        InvariantClock.virtual = True
-        return _real_datetime.fromtimestamp(
-            Epoch.shows + (place.run.now + place.task.worker.offset) / 1e6, tz
-        )
+        return _real_datetime.fromtimestamp(_shown(place), tz)
 
     @classmethod
     def today(cls) -> Any:

@@ -1,7 +1,7 @@
 """An invariant that asks a clock. It is asked when a schedule is over, or between two steps, and by the real clock.
 
-Rows hold the virtual times that workers were told: a lease that has ended in the schedule seems to last for years, or
-the other way round. So where clocks are virtual, no verdict of such an invariant counts.
+Rows hold the virtual times that workers were told: a lease that has ended in the schedule seems to last, or the other
+way round. So where clocks are virtual, no verdict of such an invariant counts.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -13,11 +13,10 @@ from lost_update_lab.scenarios.serial import Serial
 from lost_update_lab.snapshot.by_server import ByServer, can_be_told
 from lost_update_lab.snapshot.catalogue import Column, Table
 from lost_update_lab.snapshot.functions import Names
-from lost_update_lab.snapshot.tables import Tables
+from lost_update_lab.snapshot.tables import TableRows, Tables
 from lost_update_lab.under_test.fresh import UUID, key_of
 from lost_update_lab.under_test.operations import Operations
 
-Rows = Mapping[Table, Sequence[Mapping[str, Any]]]
 #: by what a command writes a column that it does not name
 _BY_DEFAULT = re.compile(r"\b(?:INSERT|REPLACE|MERGE|COPY|DEFAULT)\b", re.IGNORECASE)
 
@@ -37,7 +36,7 @@ def written_by(tables: Tables, now: str) -> ByServer:
     return ByServer(since.replace(tzinfo=UTC), columns, tables=referred)
 
 
-def rows_of(system: Operations) -> Rows:
+def rows_of(system: Operations) -> TableRows:
     return system.database.rows(system.database.changed())
 
 
@@ -54,7 +53,7 @@ class Differing:
         self.by_server = replace(by_server, keys=by_server.keys | more)
         self.left_out, self.sent = frozenset(left_out), frozenset(sent)
 
-    def without(self, one: Rows, other: Rows) -> tuple[ByServer, Names]:
+    def without(self, one: TableRows, other: TableRows) -> tuple[ByServer, Names]:
         """What the server writes, and the columns that are left out, after a look at what both runs have left."""
         for table in one.keys() & other.keys():
             for column, here, there in self._different(table, one[table], other[table]):

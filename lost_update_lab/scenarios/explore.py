@@ -204,7 +204,8 @@ def _keys(servers: Servers) -> object:
         return None
     keys = RedisSnapshot(servers.redis)
     try:
-        return keys.keys(), sorted(keys.left)
+        lasting, leased = keys.values()
+        return lasting, sorted(leased)
     finally:
         keys.close()
 

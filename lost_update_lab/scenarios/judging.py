@@ -168,8 +168,7 @@ class Judge:
         return outcome.left_the_same(other) and self._answered(outcome, other, whole)
 
     def _answered(self, outcome: Outcome, other: Outcome, workers: Sequence[int]) -> bool:
-        kinds = [tuple(each.title for each in worker.operations) for worker in self.scenario.workers]
-        return outcome.answered_the_same(other, workers, kinds)
+        return outcome.answered_the_same(other, workers, [each.kind for each in self.scenario.workers])
 
     def _serials(self, observed: FinishedSchedule, free: set[int]) -> Iterator[Serial]:
         """Of the workers in `free`, any number of operations may have happened; of the others, all."""

@@ -53,7 +53,7 @@ def _changed_nothing(opened: Opened) -> bool:
     orders = opened.judge.serial.all() if opened.judge.serial else []
     left = [each.left for each in orders]
     keys = any(each.lasting or each.leased for each in left) or (opened.keys and opened.keys.left)
-    return bool(left) and not keys and not any(each.rows for each in left)
+    return bool(left) and not keys and not any(each.changed for each in left)
 
 
 def _by_class(opened: Opened) -> Iterator[str]:

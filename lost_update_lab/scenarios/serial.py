@@ -236,7 +236,8 @@ class SerialOrders:
         and numbers of sequences are drawn (fresh.py, drawn.py). Returns whether that makes a difference."""
         system, known, moving = self.system, set(self.system.known), set[Any]()
         once = [(serial, list(self._came_to(serial))) for serial in self.all() if not serial.gaps]
-        if not any(self._may_be_fresh(place, value) for _, found in once for place, value in found):
+        drawing = {(each.title, name) for each in system.database.tables for name in each.meaningless}
+        if not any(self._may_be_fresh(*value, drawing) for _, found in once for value in found):
             return False
         pairs = [(found, self._otherwise(serial)) for serial, found in once]
         system.database.restore()
@@ -248,22 +249,18 @@ class SerialOrders:
             moving |= {place[1] for place in one.keys() | two.keys() if one.get(place) != two.get(place)}
         drawn = NOT_MEASURED
         if system.ahead:
-            drawn = measured(pairs, system.ahead, system.database.last_drawn(), self._drawing)
+            drawn = measured(pairs, system.ahead, system.database.last_drawn(), drawing)
         system.knows(frozenset(known), frozenset(moving), drawn)
         return True
 
     def _came_to(self, serial: Serial) -> Iterator[tuple[Place, Any]]:
         return self.system.came_to(serial.observed.endings, serial.left)
 
-    def _may_be_fresh(self, place: Place, value: Any) -> bool:
-        new = bool(constants([_text((place, value))]) - set(self.system.known))
-        return new or place[0] == LEASED_KEY or place in self._drawing
-
-    @property
-    def _drawing(self) -> set[Place]:
-        """The columns that draw by default, of tables that some order has changed."""
-        tables = self.system.database.tables
-        return {(table.title, name) for table in tables for name in table.meaningless}
+    def _may_be_fresh(self, place: Place, value: Any, drawing: Collection[Place]) -> bool:
+        """`drawing`: the columns that draw by default."""
+        if place[0] == LEASED_KEY or place in drawing:
+            return True
+        return any(each not in self.system.known for each in constants([_text((place, value))]))
 
     def _otherwise(self, serial: Serial) -> list[tuple[Place, Any]]:
         """What an order comes to with other times, random keys and numbers of sequences."""

@@ -29,8 +29,8 @@ from lost_update_lab.snapshot.other_sessions import is_locked_out, keeps_a_lock
 
 VACUUM_EVERY = 300  # runs: each leaves dead rows, which slow down the next ones
 PATIENCE = 10  # s; a session of nobody's may be inside of a transaction for ever
-#: it waits up to 5 s for each session that has read the table and is inside of a transaction, if it may truncate
 DISTANCE = 1009  # what draw_ahead moves the first sequence by; the second by twice as much
+#: it waits up to 5 s for each session that has read the table and is inside of a transaction, if it may truncate
 _VACUUM = sql.SQL("VACUUM (PROCESS_TOAST false, TRUNCATE {}) {}")
 #: the catalogue itself, of numbers below 16384, is locked now and then: by autovacuum
 _EMPTY = """

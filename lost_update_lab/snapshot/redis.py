@@ -51,14 +51,6 @@ class RedisSnapshot:
         for _ in range(self._count):
             self._connection.read_response()
 
-    def keys(self) -> dict[str, str]:
-        """The keys that will stay, with their values as DUMP returns them. A key with a lease is not an outcome."""
-        return {
-            key.decode(errors="backslashreplace"): repr(self._ask("DUMP", key))
-            for key in sorted(self._ask("KEYS", "*"))
-            if self._ask("PTTL", key) == NO_LEASE
-        }
-
     def values(self) -> tuple[dict[str, str], dict[str, str]]:
         """The keys that will stay, and those whose lease will end, each with its value as a text."""
         lasting: dict[str, str] = {}

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from lost_update_lab.snapshot.catalogue import Table
+
+#: the rows of some tables. Values are those of JSON
+TableRows = Mapping[Table, Sequence[Mapping[str, Any]]]
 
 
 class Tables(Protocol):

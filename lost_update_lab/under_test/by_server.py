@@ -4,17 +4,15 @@ these rows: so no key of the server's is identified by its value.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lost_update_lab.snapshot.by_server import ByServer
 from lost_update_lab.snapshot.catalogue import Table
+from lost_update_lab.snapshot.tables import TableRows
 from lost_update_lab.under_test.fresh import NOW, RANDOM
 
-Rows = Mapping[Table, Sequence[Mapping[str, Any]]]
 
-
-def without(rows: Rows, by_server: ByServer) -> dict[Table, list[dict[str, Any]]]:
+def without(rows: TableRows, by_server: ByServer) -> dict[Table, list[dict[str, Any]]]:
     """A key by which rows refer to a new row becomes its number here: it is known by that row, as one from a sequence
     is."""
     numbers: dict[str, str] = {}

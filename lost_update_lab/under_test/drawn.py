@@ -28,13 +28,11 @@ _ITEM = "[]"
 @dataclass(frozen=True)
 class DrawnNumbers:
     """`places`: where numbers of a sequence stand, and of which one; `last`: the last number that each had given out
-    before. `values`: columns that draw by default, in which the operations put numbers of their own. `measured`: is all
-    this known?"""
+    before. `values`: columns that draw by default, in which the operations put numbers of their own."""
 
     places: Mapping[Place, int] = field(default_factory=dict)
     last: Mapping[int, int] = field(default_factory=dict)
     values: Collection[Place] = ()
-    measured: bool = False
 
     def marked(self, place: Place, value: Any, old: Collection[Any] = ()) -> Any:
         """The value with a mark in place of each drawn number. `old`: values that were there at the beginning."""
@@ -90,7 +88,7 @@ def measured(
                 places[place] = min(found)
             if place in drawing and not moved:
                 stay.add(place)
-    return DrawnNumbers(places, last, stay - places.keys(), measured=True)
+    return DrawnNumbers(places, last, stay - places.keys())
 
 
 def _numbers(values: Values) -> Mapping[Place, set[int]]:

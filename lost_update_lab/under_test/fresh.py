@@ -22,8 +22,6 @@ NUMBERED = "‹{}:{}›"
 #: a random key, or such a number
 KEY = re.compile(rf"{UUID.pattern}|‹\d+:\d+›", re.IGNORECASE)
 TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[^\s\"'\\,;)\]}]*")
-
-
 #: a number that may be a Unix time, in seconds down to nanoseconds
 _NUMBER = re.compile(r"(?<![\d.])\d{10,19}(?:\.\d+)?(?![\d.])")
 #: in seconds: as far as a schedule's clocks may come

@@ -24,7 +24,7 @@ from lost_update_lab.servers.redis.server import RedisServer
 from lost_update_lab.snapshot.by_server import ByServer
 from lost_update_lab.snapshot.catalogue import Table
 from lost_update_lab.snapshot.redis import RedisSnapshot
-from lost_update_lab.snapshot.tables import Tables
+from lost_update_lab.snapshot.tables import TableRows, Tables
 from lost_update_lab.under_test import mariadb
 from lost_update_lab.under_test.by_server import without
 from lost_update_lab.under_test.drawn import NOT_MEASURED, DrawnNumbers, Place
@@ -62,13 +62,13 @@ class Crashed(Exception):
 
 
 class FinalState(NamedTuple):
-    """What the servers held at the end of a schedule. `rows`: of the tables that had changed; `opening`: those of the
-    same tables at the beginning; `changed`: those that are not as they were. `lasting`, `leased`: as values() of
+    """What the servers held at the end of a schedule. Of the tables that had changed: the rows that were the `same` as
+    before, the others (`changed`), and those of the beginning (`opening`). `lasting`, `leased`: as values() of
     RedisSnapshot returns them."""
 
-    rows: Mapping[Table, Sequence[Mapping[str, Any]]]
-    opening: Mapping[Table, Sequence[Mapping[str, Any]]]
-    changed: Mapping[Table, Sequence[Mapping[str, Any]]]
+    same: TableRows
+    changed: TableRows
+    opening: TableRows
     lasting: Mapping[str, str]
     leased: Mapping[str, str]
 
@@ -225,7 +225,9 @@ class Operations:
 
     def _answers(self, endings: Sequence[Ending]) -> tuple[tuple[str, Any], ...]:
         told = enumerate(map(_answer, endings))
-        return tuple((how, self.drawn.marked((ANSWER, self._kind(n)), what)) for n, (how, what) in told)
+        return tuple(
+            (how, self.drawn.marked((ANSWER, self.scenario.workers[n].kind), what)) for n, (how, what) in told
+        )
 
     def holds(self, contents: Mapping[str, bytes]) -> bool:
         """Do the servers hold this now?"""
@@ -250,10 +252,8 @@ class Operations:
                     same[table].append(old)  # the same object: it is held once
                 else:
                     changed[table].append(row)
-        told: Mapping[Table, Sequence[Mapping[str, Any]]] = changed
-        told = without(told, self.by_server) if self.by_server else told
-        rows = {table: [*same[table], *told[table]] for table in tables}
-        return FinalState(rows, opening, told, *(self.keys.values() if self.keys else ({}, {})))
+        told: TableRows = without(changed, self.by_server) if self.by_server else changed
+        return FinalState(same, told, opening, *(self.keys.values() if self.keys else ({}, {})))
 
     def _opened_with(self, table: Table) -> Sequence[Mapping[str, Any]]:
         """Read once: a table with 50,000 rows takes half a second."""
@@ -264,7 +264,7 @@ class Operations:
 
     def _left_behind(self, seen: FinalState) -> tuple[LeftBehind, KeysLeft]:
         known, moving = self.known, self.moving
-        found = canonical(seen.rows, seen.opening, self.left_out, known, self.drawn)
+        found = canonical(seen.same, seen.changed, seen.opening, self.left_out, known, self.drawn)
         kept = {key: without_clock(value, known) for key, value in seen.lasting.items()}
         leased = {key: comparable(value, known) for key, value in seen.leased.items() if key not in moving}
         return found, KeysLeft(kept, {key: without_clock(value, known) for key, value in leased.items()})
@@ -293,11 +293,7 @@ class Operations:
                 if isinstance(told, BaseException)
                 else ResultText.of(told, None, self.unsteady).plain
             )
-            yield (ANSWER, self._kind(index)), plain
-
-    def _kind(self, index: int) -> tuple[str, ...]:
-        """Workers of one kind do the same."""
-        return tuple(each.title for each in self.scenario.workers[index].operations)
+            yield (ANSWER, self.scenario.workers[index].kind), plain
 
     def knows(self, constants: Collection[str], moving: Collection[str], drawn: DrawnNumbers) -> None:
         """From now on these times and random keys mean something (fresh.py), the values of these keys with a lease mean

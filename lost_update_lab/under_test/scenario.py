@@ -65,6 +65,11 @@ class Worker:
     operations: tuple[Operation, ...]
 
     @property
+    def kind(self) -> tuple[str, ...]:
+        """What it does: workers of one kind do the same."""
+        return tuple(each.title for each in self.operations)
+
+    @property
     def is_of_asyncio(self) -> bool:
         """Is it a coroutine? Then it may be a race in itself: the tasks of its event loop."""
         return any(inspect.iscoroutinefunction(each.call) for each in self.operations)
