@@ -79,13 +79,14 @@ class Caller:
         """Yield the outcome of each try, until one has a final answer or patience ends."""
         body = {"account": legs[0][0], "amount": legs[0][1]}
         self.asked += 1
-        dropped = (
-            bool(self.order["drop"]) and self.asked % self.order["drop"] == 2
-        )  # early, so that slow clients lose one too
+        # The second posting already, so that a slow client loses a reply too.
+        to_lose = bool(self.order["drop"]) and self.asked % self.order["drop"] == 2
         end, pause = time.monotonic() + PATIENCE, FIRST_PAUSE
         for number in count():
-            outcome, said = self.link.post(self.path, body, key(number), drop=dropped and number == 0)
-            self.counts["dropped"] += bool(said.get("dropped"))
+            outcome, said = self.link.post(self.path, body, key(number), drop=to_lose)
+            if said.get("dropped"):
+                self.counts["dropped"] += 1
+                to_lose = False
             yield outcome, said
             again = outcome is ClientOutcome.INFO or said.get("status") == BUSY
             if not again or time.monotonic() > end:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import select
 from contextlib import suppress
 from http.client import HTTPConnection, HTTPException
 from typing import Any
@@ -13,6 +12,7 @@ from loadtest.swarm.bank import headers
 
 TIMEOUT = 20.0  # seconds to wait for an answer
 LOST = "the reply was lost on its way"
+APPLIED = (200, 201)  # a repeated key, and a new one
 
 
 class KeptConnection:
@@ -24,28 +24,25 @@ class KeptConnection:
     def post(
         self, path: str, body: Any, key: str, *, drop: bool = False
     ) -> tuple[ClientOutcome, dict[str, Any]]:
-        """Send one posting. `drop`: lose its reply, which has begun to arrive but is not read."""
+        """Send one posting. `drop`: if the reply says that it was applied, lose it: the caller never reads it."""
         try:
             self.http.request("POST", path, json.dumps(body).encode(), {**headers(), "Idempotency-Key": key})
-            if drop:
-                return self._lose_the_reply()
             answer = self.http.getresponse()
-            status, said = answer.status, _read(answer.read())
+            status = answer.status
+            if drop and status in APPLIED:
+                self.http.close()
+                return ClientOutcome.INFO, {"detail": LOST, "dropped": True}
+            said = _read(answer.read())
         except (OSError, HTTPException) as error:
             self.http.close()
             return ClientOutcome.INFO, {"detail": f"{type(error).__name__}: {error}"}
-        if status in (200, 201):
+        if status in APPLIED:
             return ClientOutcome.OK, said
         said.setdefault("detail", f"status {status}")
         return (ClientOutcome.FAIL if said.get("applied") == "no" else ClientOutcome.INFO), {
             **said,
             "status": status,
         }
-
-    def _lose_the_reply(self) -> tuple[ClientOutcome, dict[str, Any]]:
-        came = bool(select.select([self.http.sock], [], [], TIMEOUT)[0])
-        self.http.close()
-        return ClientOutcome.INFO, {"detail": LOST, "dropped": came}
 
 
 def _read(body: bytes) -> dict[str, Any]:

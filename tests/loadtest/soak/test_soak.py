@@ -46,8 +46,7 @@ def test_nothing_is_lost_and_nothing_twice_while_everything_is_killed(tmp_path: 
 
 
 def _whole(each: dict[str, Any]) -> None:
-    """Every import ended, and replies that were lost came as replays."""
+    """Every import ended, and each reply that was lost came again as a replay."""
     assert each["imports"]["finished"] == each["imports"]["files"] >= 1
-    assert each["replies_lost"] > 0
-    assert each["replayed"] >= 1
+    assert each["replayed"] >= each["replies_lost"] > 0
     assert each["lost_amount"] == each["created_amount"] == 0
