@@ -71,14 +71,14 @@ LIBRARY = Library(
     ("3.3",),
     [
         Names(psycopg.Connection, (*_CONNECTION, COMMIT, ROLLBACK, *SILENT)),
-        Names(psycopg.Cursor, (EXECUTE, "_query", "_query_cls", "_results", "_rowcount")),
+        Names(psycopg.Cursor, (EXECUTE, "_pgconn", "_query", "_query_cls", "_results", "_rowcount")),
         Names(psycopg.Cursor, ("_select_current_result",)),
         Names(psycopg.ServerCursor, (DECLARE,)),
         Names(psycopg.Cursor._execute_gen, ("self", "query", "params", "prepare", "binary")),
         Names(transaction.Transaction, (ENTER, EXIT, "_outer_transaction")),
         Names(transaction.Transaction._enter_gen, ("self",)),
         Names(transaction.Transaction._exit_gen, ("self", "exc_type")),
-        Names(PrepareManager, ("_counts",)),
+        Names(PrepareManager, ("_counts", "prepare_threshold")),
         Names(PostgresQuery, ("convert", "query", "params", "types", "formats")),
     ],
 )
@@ -187,6 +187,25 @@ def belongs_to(connection: Any, pool: Any) -> None:
 def belongs(connection: Any) -> bool:
     """Does it go back to a pool when it is closed?"""
     return bool(getattr(getattr(connection, "_pool", None), "close_returns", False))
+
+
+def session_of(cursor: Any) -> Any:
+    """The session over which a cursor sends: that of its connection when the cursor was made."""
+    return cursor._pgconn
+
+
+def sends_over(cursor: Any, session: Any) -> None:
+    cursor._pgconn = session
+
+
+def prepares_nothing(connection: Any) -> None:
+    """Until its attributes are put back, it neither prepares a statement, nor uses one that is."""
+    connection._prepared = PrepareManager()
+    connection._prepared.prepare_threshold = None
+
+
+def is_shut(connection: Any) -> bool:
+    return bool(connection._closed)
 
 
 def shut(connection: Any, closed: Any) -> None:

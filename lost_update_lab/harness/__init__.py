@@ -31,6 +31,7 @@ from lost_update_lab.gates.postgres.connections import mend
 from lost_update_lab.gates.redis import clock, connections
 from lost_update_lab.gates.redis import gate as redis
 from lost_update_lab.gates.redis.unknown_scripts import ends_without
+from lost_update_lab.harness.feeding import Feeding
 from lost_update_lab.memo.events import replayed
 from lost_update_lab.memo.recording import Recorder, Recording
 from lost_update_lab.model.bounds import Bounds
@@ -120,10 +121,11 @@ class Harness:
         self.cached_names: dict[Drawn, tuple[int, str]] = {}
         #: are answers noted, to be known from then on? What is known of the servers in their opening state
         self.learns = False
-        self._opening: dict[str, MemoisedServer] = {}
+        self.opening: dict[str, MemoisedServer] = {}
         self._judged: dict[Hashable, Judgement] = {}
         #: where a worker has drawn one of few (schedule/random_choice.py)
         self.random_choice = ""
+        self.feeding = Feeding(self)
         self.threads = [WorkerThread() for _ in range(bounds.workers)]
 
     def __enter__(self) -> Self:
@@ -143,6 +145,7 @@ class Harness:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.patches.undo()
+        self.feeding.close()
         Active.servers = {}
         for index, thread in enumerate(self.threads):
             thread.give(lambda index=index: self.system.leave(index))  # type: ignore[misc]
@@ -168,12 +171,12 @@ class Harness:
             server.learns = self.learns
             if self.ahead and server.timed:
                 server.jump(self.ahead)
-        if self.learns and not self._opening:
-            self._opening = {name: server.memoised() for name, server in self.servers.items()}
-        workers = [self._worker(index) for index in range(self.bounds.workers)]
+        if self.learns and not self.opening:
+            self.opening = {name: server.memoised() for name, server in self.servers.items()}
+        workers = [self.worker(index) for index in range(self.bounds.workers)]
         run = Run(workers, self.servers, self.bounds, choose)
         run.watched, run.trace, run.learns = watched, trace, self.learns
-        self._know(run)
+        self.know(run)
         run.memory, run.cached_names = self.memory, self.cached_names
         Active.run = run
         try:
@@ -206,7 +209,7 @@ class Harness:
 
     def forget_answers(self) -> None:
         """A server answers otherwise from now on."""
-        self._opening.clear()
+        self.opening.clear()
         if self.recording:
             self.recording = Recording(self.recording.merges)
 
@@ -231,14 +234,14 @@ class Harness:
 
     def in_memory_run(self, choose: Chooser) -> InMemoryRun | None:
         """An in-memory run at its beginning. None: too little is known for one."""
-        if not self._opening or not self.recording or self.recording.useless:
+        if not self.opening or not self.recording or self.recording.useless:
             return None
-        workers = [self._worker(index) for index in range(self.bounds.workers)]
-        run = InMemoryRun(workers, self._opening, self.bounds, self.recording, choose)
-        self._know(run)
+        workers = [self.worker(index) for index in range(self.bounds.workers)]
+        run = InMemoryRun(workers, self.opening, self.bounds, self.recording, choose)
+        self.know(run)
         return run.copy()
 
-    def _know(self, run: World) -> None:
+    def know(self, run: World) -> None:
         for worker in run.workers:
             begins = self.all_begin or (self.bounds.twice and not self.one_by_one)
             if not begins and self.bounds.stands_for(worker.index) is not None:
@@ -281,7 +284,7 @@ class Harness:
             run.recorder = Recorder(self.recording, run)
         for worker, thread in zip(run.workers, self.threads, strict=True):
             if real is None or worker.index in real:
-                thread.prepare(self._job(run, worker))
+                thread.prepare(self.job(run, worker))
             else:
                 assert self.recording
                 worker.main.steps = replayed(run, worker.main, self.recording)
@@ -291,14 +294,14 @@ class Harness:
         finally:
             attach(None)
 
-    def _worker(self, index: int) -> WorkerProcess:
+    def worker(self, index: int) -> WorkerProcess:
         worker = WorkerProcess(chr(ord("A") + index), index, offset=self.ahead)
         worker.chance.seed = self.seed and f"{self.seed} {index}"
         thread = self.threads[index]
         worker.tasks.append(Task(worker.name, worker, main=True, thread=thread.thread, go=thread.begin))
         return worker
 
-    def _job(self, run: Run, worker: WorkerProcess) -> Callable[[], None]:
+    def job(self, run: Run, worker: WorkerProcess) -> Callable[[], None]:
         def job() -> None:
             attach(Here(run, worker.main))
             try:
@@ -325,7 +328,7 @@ class Harness:
         logs, logging.root.manager.disable = logging.root.manager.disable, logging.CRITICAL
         try:
             for task in run.tasks:
-                self._end_thread(run, task)
+                self.end_thread(run, task)
         finally:
             logging.root.manager.disable = logs
         used: dict[str, list[Any]] = {}
@@ -346,7 +349,7 @@ class Harness:
         if lost := next((task for task in run.tasks if task.swallows), None):
             raise swallows(lost)
 
-    def _end_thread(self, run: Run, task: Task) -> None:
+    def end_thread(self, run: Run, task: Task) -> None:
         """A thread that does not come to its end is left where it is. From now on another one takes its place. One that
         hangs in a server comes to its end if that lets it go."""
         if task.worker.dormant:

@@ -163,6 +163,10 @@ class Recording:
                 return connection
         raise Unknown(worker.index)
 
+    def connections(self, index: int, server: str) -> list[Any]:
+        """Those that worker number `index` used."""
+        return self._connections.get((index, server), [])
+
     def keep_connections(self, worker: WorkerProcess) -> None:
         for server, used in worker.sessions.items():
             before = self._connections.get((worker.index, server), [])
@@ -190,6 +194,8 @@ class Recorder:
         #: by id(): the name, and the object itself, which keeps the id in use
         self._keys: dict[WorkerProcess, dict[int, tuple[tuple[str, int, int], object]]] = {}
         self._named: dict[Task, int] = {}
+        #: how many segments were new
+        self.learned = 0
         #: how many effects came while a thread stood at a gate, where none are expected
         self.unnoted = 0
 
@@ -243,6 +249,7 @@ class Recorder:
                 did = place[:2], at, found.effects, type(event), event.same()
                 found = node.did.setdefault(did, found)
             known = told.ways[at] = found
+            self.learned += 1
         task.node = known.node
         return known.event
 

@@ -45,7 +45,8 @@ class Bounds:
     there is no such pause). A lease may be a time in a row, which only the workers' clocks show.
     `tries`: how many tries a waiter may make when each of them changes something.
     `budget`: seconds of real time; None: no limit. `recorded`: what workers are known to do is not computed again by
-    their own code (recording.py). `in_memory`: schedules of known steps are not executed (in_memory_run.py)."""
+    their own code (recording.py). `in_memory`: schedules of known steps are not executed (in_memory_run.py).
+    `fed`: where only one worker's code has to run, it is told what is known (fed_run.py)."""
 
     workers: int = 2
     faults: int = 1
@@ -60,6 +61,7 @@ class Bounds:
     budget: float | None = None
     recorded: bool = True
     in_memory: bool = True
+    fed: bool = True
     #: the workers of the second half stand for those of the first half again: each begins when its other one crashes …
     redelivers: bool = False
     #: … or at any time

@@ -10,12 +10,12 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from lost_update_lab.memo.events import Begins, Ended, Waiting
 from lost_update_lab.memo.recording import Event, Recorder, Recording
 from lost_update_lab.model.bounds import Bounds
-from lost_update_lab.model.errors import Broken
+from lost_update_lab.model.errors import Broken, Unknown
 from lost_update_lab.model.server import Server
 from lost_update_lab.model.workers import Halt, Standing, State, Task, WorkerProcess, halt
 from lost_update_lab.runs.hang import Watchdog, out_of_time
@@ -46,6 +46,9 @@ class Run(World):
         self._over.acquire()
         self._turn: Task | None = None  # the one whose thread runs
         self.hung: Task | None = None  # it no longer comes to a gate
+        #: the connections of a worker that is fed, to PostgreSQL and to Redis (gates/*/fed.py)
+        self.played: Any = None
+        self.before: Any = None
         self.memory: Memory | None = None
         self.news = 0  # grows with every decision: the watchdog's sign of life
 
@@ -142,6 +145,11 @@ class Run(World):
         except StopIteration:
             pending.end(self, task)
 
+    def refuse(self, task: Task, why: Exception | None = None) -> NoReturn:
+        """Real code does something that cannot be fed: the run has to be executed on the servers."""
+        self.error = self.error or why or Unknown(task.worker.index)
+        halt(task)
+
     # -- what the gates call --------------------------------------------------------------------------------------
 
     def arrives(self, task: Task, event: E) -> E:
@@ -180,7 +188,7 @@ class Run(World):
 
     def finished(self, task: Task) -> None:
         """The thread's code has ended: hand the turn on."""
-        if self.recorder and not self.ending:
+        if self.recorder and not (self.ending or self.error):
             answer = (task.worker.result, task.worker.error) if task.main else ()
             self.recorder.arrives(task, Ended(*answer))
         random_choice.acts(self, task)

@@ -6,10 +6,10 @@ with real threads) and an in-memory run (runs/in_memory_run.py) both go on from 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from lost_update_lab.model.bounds import Bounds, Fault, Reduction
 from lost_update_lab.model.chance import Drawn
@@ -115,6 +115,8 @@ class World:
     recording: Places | None = None
     #: listens while real code runs
     recorder: Listener | None = None
+    #: real code is told what is known of the servers, and none of them is asked (runs/fed_run.py)
+    fed: ClassVar[bool] = False
     #: the servers' answers are noted, to be known from then on (in_memory_run.py)
     learns: bool = False
     #: by whom, and in which function, a name was drawn that every process keeps for itself (cached_names.py)
@@ -125,6 +127,11 @@ class World:
         self.patience, self.touched = self.bounds.patience, set(self.servers)
         self._keys: dict[tuple[int, Hashable], object] = {}  # by the number of the worker
         self.know_tasks()
+
+    @property
+    def at_gates(self) -> Mapping[str, Server]:
+        """The servers as the gates know them, by name: the real ones, also where others answer (runs/fed_run.py)."""
+        return self.servers
 
     # -- which workers there are ----------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from math import inf
 
@@ -21,11 +22,13 @@ from lost_update_lab.model.errors import (
     Unknown,
 )
 from lost_update_lab.model.system import UNBROKEN, told_of
+from lost_update_lab.model.transitions import Transition
 from lost_update_lab.runs import garbage
 from lost_update_lab.runs.found import Found, SearchResult
 from lost_update_lab.runs.in_memory_run import InMemoryRun
 from lost_update_lab.runs.run import Run
-from lost_update_lab.schedule import state
+from lost_update_lab.schedule import state, virtual_clock
+from lost_update_lab.schedule.decisions import CUT
 from lost_update_lab.schedule.random_choice import DECIDES
 from lost_update_lab.schedule.schedule_id import Diverged
 from lost_update_lab.schedule.world import World
@@ -38,6 +41,8 @@ from lost_update_lab.search.stack import Places, in_common
 _now = time.perf_counter
 #: one in this many of the schedules that were computed in memory is executed too
 LOOK_EVERY = 100
+#: how many decisions beyond its path a worker is fed: 0 takes …
+FED_FURTHER = 100
 
 
 class Search(Choosing):
@@ -185,11 +190,13 @@ class Search(Choosing):
         """What the next schedule comes to: computed in memory, or executed. Some are both."""
         self.news = self.path[-1].leads_to_news() if self.path else None
         in_memory = self._in_memory()
+        while in_memory is None and self.news is not None and self._feed(self.news):
+            in_memory = self._in_memory()
         if in_memory and (self.result.schedules % LOOK_EVERY or in_memory.warming_up):
             self.result.in_memory += 1
             return in_memory
         length = len(self.path)
-        run = self._executed()
+        run = self._executed(replayed=in_memory is None)
         if in_memory and (length, _end_of(in_memory)) != (len(self.path), _end_of(run)):
             raise NotTheSame("in memory, a schedule of known steps came to something else than executed")
         return run
@@ -205,6 +212,7 @@ class Search(Choosing):
         if run is None:
             return None
         run.watched = self._watched(self.depth)
+        self.news = None
         try:
             run.go_on(transition)
             self.harness.end_in_memory(run)
@@ -213,11 +221,27 @@ class Search(Choosing):
             return None
         return run
 
-    def _executed(self) -> Run:
-        """Execute the run. Only those workers run their real code for which the recording does not know what they do.
-        That shows in a run, which then begins again with one more."""
+    def _feed(self, worker: int) -> bool:
+        """Run this worker's code, fed with what is known. Returns whether the recording knows more now."""
+        self.depth = 0
+        return self.bounds.fed and self.harness.feeding.feed(self._follow, self._watched(0), worker)
+
+    def _follow(self, world: World, transitions: Sequence[Transition]) -> int:
+        """Along the path, and a little further: what the worker does there will be asked for next."""
+        depth, self.depth = self.depth, self.depth + 1
+        if depth >= len(self.path):
+            return _goes_on(world, transitions, depth - len(self.path))
+        branch = self.path[depth]
+        if branch.transitions != tuple(transitions):
+            raise NotTheSame("a worker that is fed comes to another place")
+        world.watched = self._watched(depth + 1)
+        return branch.taken if branch.taken <= branch.last else CUT
+
+    def _executed(self, replayed: bool) -> Run:
+        """Execute the run. Where workers may be `replayed`, only those run their real code of which the recording does
+        not know what they do. That shows in a run, which then begins again with one more."""
         recorded = self.harness.recording and self.harness.recording.replays
-        real: set[int] | None = set() if recorded else None
+        real: set[int] | None = set() if recorded and replayed else None
         if real is not None and self.news is not None:
             real.add(self.news)
         while True:
@@ -258,6 +282,12 @@ class Search(Choosing):
                 self.path = path
                 return True
         return False
+
+
+def _goes_on(world: World, transitions: Sequence[Transition], further: int) -> int:
+    if further >= FED_FURTHER or virtual_clock.only_polls(world):
+        return CUT
+    return next((place for place, each in enumerate(transitions) if not each.cost), CUT)
 
 
 def _end_of(run: World) -> tuple[object, ...]:

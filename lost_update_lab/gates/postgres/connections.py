@@ -34,7 +34,9 @@ def connecting_steps(cls: type[Any], conninfo: str = "", *args: Any) -> Generato
     place = anywhere()
     if place is None or place.inside != 1 or not issubclass(cls, psycopg.Connection):
         return (yield from driver.connecting(cls, conninfo, *args))
-    server, made_as = place.run.servers.get(POSTGRES), (place.task.worker.index, conninfo)
+    server, made_as = place.run.at_gates.get(POSTGRES), (place.task.worker.index, conninfo)
+    if place.run.fed:
+        return place.run.played.make(cls, made_as) or place.run.refuse(place.task)
     kept = None
     if isinstance(server, PostgresServer):
         kept = server.kept.take(made_as, place.task.worker.sessions.get(POSTGRES, ()))
@@ -50,7 +52,13 @@ def connecting_steps(cls: type[Any], conninfo: str = "", *args: Any) -> Generato
 def close(connection: psycopg.Connection[Any]) -> None:
     """A worker's session stays, for its next runs. Its connection is closed."""
     place = here()
-    server = place.run.servers.get(POSTGRES) if place else None
+    server = place.run.at_gates.get(POSTGRES) if place else None
+    if place and place.run.fed and not driver.belongs(connection):
+        with suppress(psycopg.Error):
+            for send in () if place.run.ending else sent_by_the_end(connection):
+                send()
+        driver.shut(connection, closed_connection())
+        return
     if place and isinstance(server, PostgresServer):
         if place.run.ending:
             server.end_sessions([connection])

@@ -16,8 +16,9 @@ from typing import Any
 import psycopg
 
 from lost_update_lab.adapters import psycopg as driver
+from lost_update_lab.gates.postgres.command import PostgresCommand
 from lost_update_lab.gates.postgres.describe import sending
-from lost_update_lab.gates.postgres.step import PostgresCommand, execute
+from lost_update_lab.gates.postgres.step import execute
 from lost_update_lab.model.commands import Op
 from lost_update_lab.model.workers import Task
 from lost_update_lab.runs.run import Run

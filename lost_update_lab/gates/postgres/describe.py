@@ -30,6 +30,10 @@ _PLAIN_SELECT = re.compile(r"\s*SELECT\b(?!.*\b(?:FOR|INTO)\b)", re.IGNORECASE |
 _SEVERAL = re.compile(r";\s*\S")
 _WRITE = re.compile(r"\s*(INSERT|UPDATE|DELETE|COMMIT|ROLLBACK)\b", re.IGNORECASE)
 _SKIPS = re.compile(r"\bSKIP\s+LOCKED\b", re.IGNORECASE)
+_REPORTED = re.compile(
+    r"^\s*(?:SET|RESET|DISCARD)\b(?!\s+(?:LOCAL\s+)?(?:\w+_timeout|CONSTRAINTS|TRANSACTION)\b)|set_config",
+    re.IGNORECASE,
+)
 _REFUSED = b"[[b'f']]"
 _ROWS = (
     ExecStatus.TUPLES_OK,
@@ -116,6 +120,16 @@ def _transaction(values: Mapping[str, Any], idle: bool, entering: bool) -> Op:
 def _shown(params: Any) -> str:
     values = params.values() if isinstance(params, dict) else params
     return ", ".join(value.decode() if isinstance(value, bytes) else str(value) for value in values)
+
+
+def is_several(text: str) -> bool:
+    """Are these several statements?"""
+    return bool(_SEVERAL.search(text))
+
+
+def tells_of_itself(text: str) -> bool:
+    """May the server report something else of the session from then on, by which clients read values?"""
+    return bool(_REPORTED.search(text))
 
 
 def calls(op: Op) -> bool:

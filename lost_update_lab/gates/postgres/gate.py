@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from functools import partial
 from math import inf
-from typing import Any, NamedTuple
+from typing import Any
 
 import psycopg
 from psycopg.pq import TransactionStatus
@@ -13,22 +13,22 @@ from psycopg.pq import TransactionStatus
 from lost_update_lab.adapters import psycopg as driver
 from lost_update_lab.gates.patch import Patches
 from lost_update_lab.gates.postgres import deferred
+from lost_update_lab.gates.postgres.by_itself import Sends, begins, by_itself, looks
+from lost_update_lab.gates.postgres.command import PostgresCommand
 from lost_update_lab.gates.postgres.connections import close, connect, connecting_steps
 from lost_update_lab.gates.postgres.describe import (
     NO_GATE,
     NO_POSTGRES_CLOCK,
-    Send,
     beyond,
     by_the_clock,
     describe,
     how_to_send,
     is_remembered,
-    sending,
     text_of,
     under_way,
 )
 from lost_update_lab.gates.postgres.no_step import may_write, note_clock, published
-from lost_update_lab.gates.postgres.step import PostgresCommand, begin, execute
+from lost_update_lab.gates.postgres.step import execute
 from lost_update_lab.model.bounds import Fault
 from lost_update_lab.model.commands import ENDS, Op
 from lost_update_lab.model.effects import NOBODY
@@ -36,7 +36,6 @@ from lost_update_lab.model.errors import (
     BY_EXECUTE,
     IN_ONE_DATABASE,
     IN_THE_COMMAND,
-    ONE_BY_ONE,
     WITHOUT_CHAIN,
     Broken,
     ClockDecides,
@@ -54,22 +53,12 @@ from lost_update_lab.servers.postgres.server import POSTGRES, PostgresServer
 from lost_update_lab.servers.postgres.transactions import NOT_STRICT, chains, controls
 from lost_update_lab.telling.narrative import shortened
 
-
-class Sends(NamedTuple):
-    """What is under way on a connection: whose it is, and how to send it, if that is known. `alone`: as in Op."""
-
-    task: Task
-    send: Callable[[], Send | None]
-    alone: bool = False
-
-
 NO_SERVER = "a command to PostgreSQL, and the explorer was given a MariaDB as its database"
 ANOTHER_DATABASE = "it uses the database {used}, and the explorer was given {given}"
 COMMITS_LATE = (
     "a deferred trigger looks inside of that COMMIT, and no schedule comes between its look and the commit"
 )
 CHAINS = "one command ends a transaction and begins the next, and no schedule comes between"
-COMMITS_INSIDE = "a procedure commits inside, and no schedule comes between its commands"
 NO_SERVER_THERE = "let the operations use one database, and give its address"
 
 
@@ -98,12 +87,15 @@ def waiting(place: Here, connection: Any, gen: Any) -> Standing:
         place.run.error = Broken(NO_SERVER, NO_SERVER_THERE)
         gen.close()
         halt(place.task)
-    server = place.run.servers[POSTGRES]
+    server = place.run.at_gates[POSTGRES]
     assert isinstance(server, PostgresServer)
     if place.run.ending:
-        return _unwind(place.task, server, connection, gen, name)
+        return _unwind(place, server, connection, gen, name)
     given = driver.given_to(gen)
     kind = driver.kind_of(gen, given)
+    if place.run.fed and not place.run.played.plays(connection, kind, given.get("self"), text_of(given)):
+        gen.close()
+        place.run.refuse(place.task)
     if error := (
         _of_another(server, connection)
         or beyond(kind, given, server.timed)
@@ -117,7 +109,7 @@ def waiting(place: Here, connection: Any, gen: Any) -> Standing:
     try:
         return (yield from _sent(place.run, place.task, server, connection, gen, kind, given))
     except Halt:  # no thread may leave its session inside a transaction
-        server.end_sessions([connection])
+        _end_session(place, server, connection)
         gen.close()
         raise
     finally:
@@ -176,10 +168,9 @@ def _sent(
     known: Any = connection
     known.explorer_isolation, name = server.isolation(connection), _name_of(run, task, connection)
     known.explorer_who = task.worker.index, *name
-    op = describe(kind, given, idle, server.timed)
-    op.reads = op.reads and (op.local or not server.unseen.calls(op.text))
-    op.lasts = kind == driver.DECLARE or is_remembered(server, connection, op)
-    levels.begins_at(connection, server.level, op.text)
+    op = _described(server, connection, kind, given, idle)
+    if not run.fed:
+        levels.begins_at(connection, server.level, op.text)
     if found := _may_be_ended(run, server, connection, idle):
         gen.close()
         raise found
@@ -200,12 +191,19 @@ def _sent(
         raise found
     if sends and idle and (alone or not connection.autocommit):
         text = b"BEGIN" if alone else driver.begin_command(connection)
-        yield from _begins(run, task, connection, name, text, alone)
+        yield from begins(run, task, connection, name, text, alone)
     known.explorer_sends = Sends(task, partial(under_way, connection, op, kind, given), alone)
     if seconds is not None:
         gen, given = yield from _sleep(run, task, connection, gen, given, seconds)
     steps = _commits if deferred.waits_for(connection, op) else _step
     return (yield from steps(run, task, connection, name, op, gen, kind, given))
+
+
+def _described(server: PostgresServer, connection: Any, kind: str, given: dict[str, Any], idle: bool) -> Op:
+    op = describe(kind, given, idle, server.timed)
+    op.reads = op.reads and (op.local or not server.unseen.calls(op.text))
+    op.lasts = kind == driver.DECLARE or is_remembered(server, connection, op)
+    return op
 
 
 def _may_be_ended(run: Run, server: PostgresServer, connection: Any, idle: bool) -> Broken | None:
@@ -233,7 +231,7 @@ def _step(
     result = (lambda: getattr(source, "pgresult", None)) if tells else None
     try:
         steps = execute(run, task, connection, op, gen, result)
-        return (yield from (_alone(run, task, connection, name, op, steps) if op.alone else steps))
+        return (yield from (by_itself(run, task, connection, name, op, steps) if op.alone else steps))
     finally:
         if run.recorder:
             event.send = event.send or how_to_send(connection, op, kind, given)
@@ -244,20 +242,13 @@ def _commits(
 ) -> Standing:
     """A COMMIT for which a deferred trigger waits. Where that refuses, the server rolls back instead."""
     sends = connection.explorer_sends
-    refused = yield from _looks(run, task, connection, name)
+    refused = yield from looks(run, task, connection, name)
     connection.explorer_sends = sends
     op = Op(POSTGRES, "ROLLBACK", b"ROLLBACK") if refused else op
     found = yield from _step(run, task, connection, name, op, gen, *of)
     if refused:
         raise refused
     return found
-
-
-def _looks(
-    run: Run, task: Task, connection: Any, name: tuple[int, int], alone: bool = False
-) -> Generator[None, None, psycopg.Error | None]:
-    connection.explorer_sends = Sends(task, lambda: sending(deferred.LOOKS))
-    return (yield from deferred.looks(run, task, connection, name, alone))
 
 
 def _met(server: PostgresServer, connection: Any, op: Op, outside: bool) -> Broken | None:
@@ -277,43 +268,6 @@ def _begins_to_meet(server: PostgresServer, connection: Any, op: Op, outside: bo
     return server.compound.begins(op.text, not op.reads, strict, outside and server.answers.counts(op))
 
 
-def _alone(run: Run, task: Task, connection: Any, name: tuple[int, int], op: Op, steps: Standing) -> Standing:
-    """A command that is a transaction by itself."""
-    try:
-        found = yield from steps
-        looks = _looks(run, task, connection, name, alone=True)
-        if connection.explorer_deferred and (refused := (yield from looks)):
-            raise refused
-        connection.explorer_sends = Sends(task, lambda: sending(b"COMMIT"))
-        yield from _ends(run, task, connection, name, "COMMIT")
-        return found
-    except psycopg.Error as error:
-        if not connection.closed and connection.pgconn.transaction_status != TransactionStatus.IDLE:
-            yield from _ends(run, task, connection, name, "ROLLBACK")
-        if isinstance(error, psycopg.errors.InvalidTransactionTermination):
-            run.error = Broken(f"{COMMITS_INSIDE} ({shortened(op.text, 80)})", ONE_BY_ONE)
-        raise
-
-
-def _begins(
-    run: Run, task: Task, connection: Any, name: tuple[int, int], text: bytes, alone: bool
-) -> Standing:
-    """Begin a transaction, as psycopg does before its first command. `alone`: it has only one (Op)."""
-    connection.explorer_sends = Sends(task, lambda: None)
-    op = Op(POSTGRES, text.decode(), text, local=True, reads=True, alone=alone, dates=not alone)
-    begins = PostgresCommand(name, op, connection.explorer_isolation, begins=True, send=sending(text))
-    run.arrives(task, begins)
-    yield from begin(run, task, connection, op, driver.command(connection, text))
-
-
-def _ends(run: Run, task: Task, connection: Any, name: tuple[int, int], text: str) -> Standing:
-    """End the transaction that a command is by itself. After an error nobody can come in between."""
-    undone = text == "ROLLBACK"
-    op = Op(POSTGRES, text, text.encode(), local=undone, reads=undone, alone=True)
-    run.arrives(task, PostgresCommand(name, op, connection.explorer_isolation, send=sending(op.identity)))
-    yield from execute(run, task, connection, op, driver.command(connection, op.identity), None)
-
-
 def _sleep(
     run: Run,
     task: Task,
@@ -324,6 +278,8 @@ def _sleep(
 ) -> Generator[None, None, tuple[Any, dict[str, Any]]]:
     """The session sleeps in virtual time, with all that it holds. What it is asked then takes no time, or says that it
     took too long."""
+    if run.fed and limits.are_set(connection):
+        run.refuse(task)
     most = limits.now(connection).statement / 1000 or inf
     yield from run.waiting(task, NOBODY, min(seconds, most), f"sleep in PostgreSQL {seconds:g} s")
     if seconds < most:
@@ -337,6 +293,9 @@ def _name_of(run: Run, task: Task, connection: psycopg.Connection[Any]) -> tuple
         task.worker.sessions.setdefault(POSTGRES, {}),
         task.uses.setdefault(POSTGRES, []),
     )
+    if run.fed:
+        used += [] if connection in used else [connection]
+        return task.number, used.index(connection)
     if sessions.get(connection, task) is not task and run.recorder:
         run.recorder.opaque("two threads use one session of PostgreSQL")
     if connection not in used:
@@ -346,19 +305,26 @@ def _name_of(run: Run, task: Task, connection: psycopg.Connection[Any]) -> tuple
     return task.number, used.index(connection)
 
 
-def _unwind(
-    task: Task, server: PostgresServer, connection: psycopg.Connection[Any], gen: Any, name: str
-) -> Any:
+def _unwind(place: Here, server: PostgresServer, connection: Any, gen: Any, name: str) -> Any:
     """The run is over: only a client's own cleaning up passes."""
-    server.end_sessions([connection])
-    if name in (driver.ROLLBACK, driver.EXIT):
+    _end_session(place, server, connection)
+    if name == driver.ROLLBACK or (name == driver.EXIT and not place.run.fed):
         return driver.wait(connection, gen)
     gen.close()
-    return halt(task)
+    return halt(place.task)
+
+
+def _end_session(place: Here, server: PostgresServer, connection: Any) -> None:
+    if not place.run.fed:
+        server.end_sessions([connection])
+    elif played := getattr(connection, "explorer_played", None):
+        played.becomes_idle()
 
 
 def cancel(connection: Any, place: Here) -> None:
     """Another thread, or coroutine, asks the server to cancel what is under way on this connection."""
+    if place.run.fed:
+        place.run.refuse(place.task)
     sends: Sends | None = getattr(connection, "explorer_sends", None)
     if driver.may_cancel(connection) and sends and not place.run.ending:
         if place.run.recorder:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any
+
+from psycopg.pq.abc import PGresult
 
 from lost_update_lab.model.commands import ENDS, Op
 from lost_update_lab.schedule.world import World
@@ -72,6 +75,14 @@ def _question(server: PostgresServer, connection: Any, op: Op, *how: object) -> 
         server.answers.counts(op),
         *how,
     )
+
+
+def keep(world: World, op: Op, told: Hashable, result: PGresult | None) -> None:
+    """Keep what the server sent, for real code that is told the same without it."""
+    server = world.servers[POSTGRES]
+    assert isinstance(server, PostgresServer)
+    if world.learns and result is not None:
+        server.answers.results.setdefault((op.identity, told), result)
 
 
 def learn(

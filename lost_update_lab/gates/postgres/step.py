@@ -1,16 +1,13 @@
-"""One command to PostgreSQL as a step: executed by a thread, replayed from the recording, or known with its answer."""
+"""One command to PostgreSQL as a step: sent by a thread, or replayed from the recording."""
 
 from __future__ import annotations
 
 import select
-from collections.abc import Callable, Generator, Hashable
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Generator
 from functools import partial
 from typing import Any
 
 import psycopg
-from psycopg import IsolationLevel
 from psycopg.pq import TransactionStatus
 from psycopg.pq.abc import PGresult
 
@@ -18,115 +15,34 @@ from lost_update_lab.adapters import psycopg as driver
 from lost_update_lab.gates.postgres import noting
 from lost_update_lab.gates.postgres.connections import closed_connection, cut
 from lost_update_lab.gates.postgres.describe import (
-    Send,
     calls,
     changed,
-    is_refused,
     locks_rows,
     reply_of,
-    sent,
 )
-from lost_update_lab.memo.recording import Recording
-from lost_update_lab.model.commands import ENDS, Op
-from lost_update_lab.model.errors import Unknown, WritesByReading
-from lost_update_lab.model.memoised_server import Who
+from lost_update_lab.gates.postgres.fed import LOST, fed
+from lost_update_lab.gates.postgres.told import lose, meets, tell
+from lost_update_lab.model.commands import Op
+from lost_update_lab.model.errors import WritesByReading
 from lost_update_lab.model.server import NEWS_WITHIN_MS
 from lost_update_lab.model.workers import Standing, Task
-from lost_update_lab.schedule import pending, refusals
+from lost_update_lab.schedule import pending
 from lost_update_lab.schedule.world import World
 from lost_update_lab.servers.makes import MAKES, refused
-from lost_update_lab.servers.postgres import idle_limits, levels, limits
+from lost_update_lab.servers.postgres import idle_limits, limits
 from lost_update_lab.servers.postgres.limits import TimeLimits
 from lost_update_lab.servers.postgres.locks import keeps
-from lost_update_lab.servers.postgres.memoised import Looked, MemoisedPostgres
 from lost_update_lab.servers.postgres.server import POSTGRES, PostgresServer
 
 GIVEN_UP = "canceling statement due to user request"
 
 
-@dataclass(slots=True)
-class PostgresCommand:
-    """A command as it was recorded. `name`: the connection's, by its thread and its place among those of the thread.
-    `begins`: it is psycopg's own BEGIN before a command. `tells`: its reply is told to the worker."""
-
-    name: tuple[int, int]
-    op: Op
-    isolation: IsolationLevel | None
-    begins: bool = False
-    tells: bool = False
-    send: Send | None = None
-
-    def same(self) -> Hashable:
-        return self.name, self.op.identity, self.op.text, self.isolation, self.begins, self.tells
-
-    def play(self, world: World, task: Task, recording: Recording) -> Standing:
-        sessions, used = task.worker.sessions.setdefault(POSTGRES, {}), task.uses.setdefault(POSTGRES, [])
-        if self.name[1] == len(used):
-            used.append(recording.connection(task.worker, POSTGRES, lambda one: one not in sessions))
-        connection = used[self.name[1]]
-        if self.send is None or (connection not in sessions and connection.closed):
-            raise Unknown(task.worker.index)
-        sessions[connection], connection.explorer_isolation = task, self.isolation
-        connection.explorer_who = task.worker.index, *self.name
-        server = world.servers[POSTGRES]
-        assert isinstance(server, PostgresServer)
-        levels.begins_at(connection, server.level, self.op.text)
-        results: list[PGresult] = []
-        steps = _noted(sent(connection.pgconn, self.send), results)
-        if self.begins:
-            yield from begin(world, task, connection, self.op, steps)
-            return
-        with suppress(psycopg.Error):
-            told = (lambda: results[0]) if self.tells else None
-            yield from execute(world, task, connection, self.op, steps, told)
-
-    def stand(self, world: World, task: Task) -> None:
-        who, server = (task.worker.index, *self.name), world.servers[POSTGRES]
-        assert isinstance(server, MemoisedPostgres)
-        task.worker.sessions.setdefault(POSTGRES, {})[who] = task
-        server.uses(who, self.isolation)
-        pending.stand(world, task, self.op)
-
-    def turn(self, world: World, task: Task, recording: Recording) -> None:
-        who, server, op = (task.worker.index, *self.name), world.servers[POSTGRES], self.op
-        assert isinstance(server, MemoisedPostgres)
-        session = server.session(who)
-        if session.waits:
-            task.loses_reply |= bool(task.op and task.op.silent)
-            task.history.meets(who, server.contents())
-        elif not (self.begins or session.cut):
-            _meets(task, who, op, server, session.status, server.answers.sees_all(session.isolation))
-        answer = server.answer(who, op, self.begins, self.tells)
-        if isinstance(answer, Looked):
-            task.history.meets(who, server.contents())
-            pending.between(world, task, op, answer.place)
-            return
-        if answer is None:
-            task.history.meets(who, server.contents())
-            task.session = who
-            pending.block(world, task)
-            return
-        if self.begins:
-            pending.tell(world, task, op, "")
-            pending.hear(world, task, b"")
-            return
-        if answer.session.cut or answer.session.status == TransactionStatus.IDLE:
-            task.history.is_out(who)
-        task.worker.commits += answer.touched
-        _tell(world, task, op, answer.reply, answer.shown, answer.error)
-        if task.loses_reply and not answer.error:
-            server.end_sessions([who])
-            server.cut(who)
-            _lose(world, task, who)
-
-
-def _noted(gen: Generator[Any, Any, PGresult], results: list[PGresult]) -> Generator[Any, Any, None]:
-    results.append((yield from gen))
-
-
 def begin(world: World, task: Task, connection: Any, op: Op, gen: Any) -> Standing:
     """psycopg begins a transaction by itself before the first command: a step of its own. What its client gives up then
     is this BEGIN; or the command, if that is `alone` (Op)."""
+    if world.fed:
+        yield from fed(world, task, connection, op, gen, begins=True, tells=False)
+        return
     server = world.servers[POSTGRES]
     assert isinstance(server, PostgresServer)
     yield from pending.standing(world, task, op)
@@ -154,6 +70,8 @@ def execute(
     waits: bool = False,
 ) -> Standing:
     """`result`: returns what came back, once it has; None: the worker is not told. `waits`: it was sent, and waits."""
+    if world.fed:
+        return (yield from fed(world, task, connection, op, gen, begins=False, tells=result is not None))
     server = world.servers[POSTGRES]
     assert isinstance(server, PostgresServer)
     if not waits:
@@ -173,6 +91,23 @@ def execute(
     touched = _after(task, server, connection, op)
     idle_limits.answered(connection, world.now)
     found = _came_back(connection, op, result)
+    _was_one_step(server, connection, op, found, touched)
+    reply, shown = reply_of(found)
+    noting.learn(world, connection, op, reply, shown, touched=touched)
+    noting.keep(world, op, reply, found)
+    tell(world, task, op, reply, shown)
+    if task.loses_reply:
+        server.end_sessions([connection])
+        cut(connection)
+        lose(world, task, connection.explorer_who)
+        raise psycopg.OperationalError(LOST)
+    return answer
+
+
+def _was_one_step(
+    server: PostgresServer, connection: Any, op: Op, found: PGresult | None, touched: bool
+) -> None:
+    """Was the command what it was taken to be? Raises WritesByReading."""
     rows = changed(found)
     returned = found.ntuples if found else 0
     if server.looks.several(connection, op.text, rows, returned, server.compound, op.reads):
@@ -180,15 +115,6 @@ def execute(
         raise WritesByReading
     if touched and not op.alone and server.compound.changed(rows):
         raise WritesByReading
-    reply, shown = reply_of(found)
-    noting.learn(world, connection, op, reply, shown, touched=touched)
-    _tell(world, task, op, reply, shown)
-    if task.loses_reply:
-        server.end_sessions([connection])
-        cut(connection)
-        _lose(world, task, connection.explorer_who)
-        raise psycopg.OperationalError("server closed the connection unexpectedly")
-    return answer
 
 
 def _failed(
@@ -209,7 +135,8 @@ def _failed(
     error = _as_it_would_be(task, raised)
     shown = f"{type(error).__name__}: {str(error).split(chr(10), 1)[0]}"
     noting.learn(world, connection, op, b"", shown, type(error).__name__, touched)
-    _tell(world, task, op, b"", shown, type(error).__name__)
+    noting.keep(world, op, ("error", shown), error.pgresult)
+    tell(world, task, op, b"", shown, type(error).__name__)
     return error
 
 
@@ -230,7 +157,7 @@ def _before(world: World, task: Task, server: PostgresServer, connection: Any, o
     if not connection.closed:
         all_counts = server.answers.sees_all(connection.explorer_isolation)
         status = connection.pgconn.transaction_status
-        _meets(task, connection.explorer_who, op, server, status, all_counts)
+        meets(task, connection.explorer_who, op, server, status, all_counts)
     noting.ask(world, connection, op, tells=tells)
     if op.timed and not connection.closed:
         server.tell_time(connection)
@@ -249,7 +176,7 @@ def _given_up(world: World, task: Task, server: PostgresServer, connection: Any,
         connection.pgconn.exec_(driver.FAILS.encode())
     server.way.known = False
     _after(task, server, connection, op)
-    _tell(world, task, op, b"", f"QueryCanceled: {GIVEN_UP}", "QueryCanceled")
+    tell(world, task, op, b"", f"QueryCanceled: {GIVEN_UP}", "QueryCanceled")
     if found is driver.FAILED:
         raise psycopg.errors.QueryCanceled(GIVEN_UP)
     return found
@@ -264,36 +191,6 @@ def _as_it_would_be(task: Task, raised: psycopg.Error) -> psycopg.Error:
         error = limits.error(task.late)
     task.victim, task.late = False, ""
     return error
-
-
-def _tell(world: World, task: Task, op: Op, reply: bytes, shown: str, error: str = "") -> None:
-    task.history.add(op.identity, shown.encode() if error else reply)
-    task.timed |= op.timed
-    if is_refused(op, reply, error):
-        refusals.note(world, task)
-    pending.tell(world, task, op, shown)
-    pending.hear(world, task, ("error", shown) if error else reply)
-
-
-def _meets(
-    task: Task, who: Who, op: Op, server: PostgresServer | MemoisedPostgres, status: int, all_counts: bool
-) -> None:
-    """What is committed decides what a command writes or locks, for as long as its transaction is open. Where more than
-    the usual isolation was asked for, what was seen counts for each command, even beyond the end: a transaction that
-    has ended may make another one fail. And the session may remember it (a cursor that is held)."""
-    if op.local or (op.text in ENDS and not all_counts):
-        return
-    if (all_counts and status != TransactionStatus.IDLE) or op.lasts:
-        task.history.add(server.contents())
-    elif not op.reads and status != TransactionStatus.IDLE:
-        task.history.meets(who, server.contents(), server.clock.asked(op, who).identity)
-
-
-def _lose(world: World, task: Task, who: Who) -> None:
-    task.history.is_out(who)
-    world.record(task.worker.name, task.name, "lost-reply", "the reply is lost", "connection lost")
-    task.history.add(b"lost")
-    pending.hear(world, task, "lost")
 
 
 def _after(task: Task, server: PostgresServer, connection: Any, op: Op) -> bool:

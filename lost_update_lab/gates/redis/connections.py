@@ -51,6 +51,8 @@ class Gated:
     who: tuple[int, int, int] = (0, 0, 0)
     queued: bytes | None = b""
     asked: Any = None
+    #: what its thread is told, where no server is asked (fed.py)
+    heard: Any = None
     #: which of the server's databases it uses (servers/redis/numbered.py)
     database: int = 0
 
@@ -85,8 +87,13 @@ def cut(connection: Any, gated: Gated) -> None:
 
 def changes_mode(gated: Gated, op: Op, words: Sequence[bytes]) -> None:
     """A command that begins, or ends, a MULTI, a WATCH or a subscription; or is queued in a MULTI."""
+    gated.server.watches_of.sent(gated.who, gated.number, words, gated.mode == b"MULTI")
+    becomes(gated, op, words)
+
+
+def becomes(gated: Gated, op: Op, words: Sequence[bytes]) -> None:
+    """The same for the client alone."""
     name, in_multi = words[0].upper(), gated.mode == b"MULTI"
-    gated.server.watches_of.sent(gated.who, gated.number, words, in_multi)
     if name == b"MULTI":
         gated.batch = []
     elif in_multi:
@@ -116,6 +123,11 @@ def gate_of(world: World, task: Task, connection: Any) -> Gated:
         found.subscribed = getattr(connection, "explorer_listens", ())
         found.database = int(getattr(connection, "db", 0) or 0)
         connection.explorer, connection.explorer_socket = found, redis_py.socket(connection)
+    if world.fed:
+        fed_run: Any = world
+        fed_run.before.uses(connection)
+        own: Gated = connection.explorer
+        return own
     only_owner(world, task, found.server.name, connection)
     task.worker.sessions.setdefault(found.server.name, {})[connection] = task
     return found
@@ -163,7 +175,7 @@ def free_one(task: Task, server: str, name: tuple[int, int], checked_out: bool, 
 def server_of(world: World, connection: Any) -> RedisServer | None:
     """The server of this run to which the connection leads."""
     target = address(connection)
-    for server in world.servers.values():
+    for server in world.at_gates.values():
         if isinstance(server, RedisServer) and server.address == target:
             return server
     return None

@@ -22,6 +22,7 @@ from lost_update_lab.gates.redis.connections import (
     known,
     server_of,
 )
+from lost_update_lab.gates.redis.fed import fed, reply
 from lost_update_lab.gates.redis.messages import (
     disconnect,
     has_looked,
@@ -82,6 +83,9 @@ def sending(run: Run, task: Task, connection: Any, gated: Gated) -> Standing:
         opaque(run, "a connection that subscribes in its handshake, and asks for something else")
     command = RedisCommand(gated.server.name, gated.who[1:], *gated.outbox[0], gated.checked_out)
     gated.recorded = run.arrives(task, command)
+    if run.fed:
+        yield from fed(run, task, gated, command)
+        return
     yield from deliver(run, task, connection, gated)
 
 
@@ -97,6 +101,8 @@ def reading(run: Run, task: Task, connection: Any, gated: Gated, *args: Any, **k
     """The next reply, or message."""
     if gated.op is None and gated.outbox:
         yield from sending(run, task, connection, gated)
+    if run.fed:
+        return reply(run, task, connection, gated)
     op, gated.op = gated.op, None
     if gated.recorded:
         if run.recorder and not gated.subscribed:

@@ -169,6 +169,8 @@ def stands_before(
     run: Run, task: Task, connection: Any, gated: Gated, seconds: float | None, *, looks: bool = False
 ) -> None:
     """The thread is about to read the next message."""
+    if run.fed:
+        run.refuse(task)
     if not gated.subscribed:
         opaque(run, "it reads what it did not ask for")
     handshake = named(run, task, connection, gated)

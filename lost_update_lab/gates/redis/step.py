@@ -263,6 +263,7 @@ def receive(
     except redis.ResponseError as error:
         world.warming_up |= unknown_scripts.hears(task.worker, op.text, error)
         exact, told = str(error).encode(), f"({error})"
+        gated.server.answers.raised[str(error)] = type(error)
         _has_read(world, task, gated, op, Read(exact, told, error=True), keywords)
         _told(world, task, op, told, exact)
         pending.hear(world, task, ("error", str(error)))

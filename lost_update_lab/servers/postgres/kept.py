@@ -37,6 +37,13 @@ class KeptSessions:
                 return kept.pop(place)
         return None
 
+    def listed(self) -> dict[object, list[Any]]:
+        """All of them, to be listed again by `list_again`."""
+        return {made_as: list(some) for made_as, some in self._kept.items()}
+
+    def list_again(self, listed: dict[object, list[Any]]) -> None:
+        self._kept = listed
+
     def close(self) -> None:
         for each in (each for some in self._kept.values() for each in some):
             each.close()

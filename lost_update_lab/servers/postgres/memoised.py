@@ -3,11 +3,12 @@ are inside a transaction came there by the same commands in the same order."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from typing import NamedTuple
 
 from psycopg import IsolationLevel
 from psycopg.pq import TransactionStatus
+from psycopg.pq.abc import PGresult
 
 from lost_update_lab.model.commands import ENDS, Op
 from lost_update_lab.model.errors import Unanswered
@@ -77,6 +78,8 @@ class PostgresAnswers:
         self.free: dict[bytes, tuple[Who, ...]] = {}
         self.circle: dict[bytes, tuple[Who, ...]] = {}
         self.strict = self.serializable = False
+        #: (command, what its worker was told) → what the server sent (gates/postgres/fed.py)
+        self.results: dict[tuple[bytes, Hashable], PGresult] = {}
         #: everything that was committed → the times in its rows that may be yet to come
         self.ends: dict[bytes, Ends] = {}
         #: the tables into which an insert draws a number

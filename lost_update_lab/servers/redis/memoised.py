@@ -98,6 +98,8 @@ class RedisAnswers:
         self._reads: dict[tuple[int, bytes], Read | None] = {}
         #: (worker, command) → the error by which its client learned that its connection was gone; None: now so, now so
         self._errors: dict[tuple[int, bytes], tuple[type[Exception], str] | None] = {}
+        #: what an error said → its class (gates/redis/fed.py)
+        self.raised: dict[str, type[Exception]] = {}
         self._rows: dict[bytes, list[Any]] = {}
         self._without: dict[tuple[bytes, frozenset[str]], bytes] = {}
 

@@ -1,0 +1,112 @@
+"""Runs of one worker's real code that is fed with what is known (runs/fed_run.py): begun, ended, cleaned up after."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from lost_update_lab.gates.postgres.fed import PlayedConnections
+from lost_update_lab.gates.redis.fed import ConnectionsBefore
+from lost_update_lab.model.errors import BeginsAgain
+from lost_update_lab.model.workers import Task
+from lost_update_lab.runs import garbage
+from lost_update_lab.runs.fed_run import FedRecorder, FedRun, remembered
+from lost_update_lab.runs.place import Active, Here, attach
+from lost_update_lab.schedule.world import Chooser
+from lost_update_lab.servers.postgres.server import POSTGRES, PostgresServer
+from lost_update_lab.servers.redis.server import RedisServer
+
+
+class Feeding:
+    """Of one harness. `runs`: how many there were."""
+
+    def __init__(self, harness: Any) -> None:
+        self.harness, self.runs = harness, 0
+        server = harness.servers.get(POSTGRES)
+        self._played = PlayedConnections(server) if isinstance(server, PostgresServer) else None
+        known = (PostgresServer, RedisServer)
+        self._can_be = all(isinstance(each, known) for each in harness.servers.values())
+
+    def feed(self, choose: Chooser, watched: dict[bytes, int], index: int) -> bool:
+        """Run the code of worker number `index`, along the path that `choose` takes. Returns whether it came to
+        something new, which the recording then knows. Raises BeginsAgain."""
+        harness, recording = self.harness, self.harness.recording
+        if not self._can_be or not recording or not recording.replays or not harness.opening:
+            return False
+        self.runs += 1
+        harness.system.reset(())
+        workers = [harness.worker(each) for each in range(harness.bounds.workers)]
+        run = FedRun(
+            workers,
+            {name: server.copy() for name, server in harness.opening.items()},
+            harness.servers,
+            harness.bounds,
+            choose,
+        )
+        run.watched = watched
+        harness.know(run)
+        run.memory, run.cached_names = harness.memory, harness.cached_names
+        run.recorder = recorder = FedRecorder(recording, run)
+        Active.run = run
+        try:
+            with garbage.not_now():
+                self._begin(run, index)
+                try:
+                    self._run(run, index)
+                finally:
+                    Active.run = None
+                    self._end(run, index)
+        except BeginsAgain:
+            raise
+        except Exception:  # noqa: BLE001  (a run on the servers will tell what that is)
+            return recorder.learned > 0
+        if isinstance(run.error, BeginsAgain):
+            raise run.error
+        return recorder.learned > 0
+
+    def _begin(self, run: FedRun, index: int) -> None:
+        """The connections that the worker has are played."""
+        server_state = [each for each in run.at_gates.values() if isinstance(each, RedisServer)]
+        for server in server_state:
+            server.watches_of.begin()
+        run.before, run.played = ConnectionsBefore(), self._played
+        if self._played:
+            self._played.begin()
+
+    def _run(self, run: FedRun, index: int) -> None:
+        for worker, thread in zip(run.workers, self.harness.threads, strict=True):
+            if worker.index == index:
+                thread.prepare(self.harness.job(run, worker))
+            else:
+                worker.main.steps = remembered(run, worker.main)
+        attach(Here(run, run.workers[0].main, inside=1))
+        try:
+            run.begin()
+        finally:
+            attach(None)
+
+    def _end(self, run: FedRun, index: int) -> None:
+        if run.hung and self._played:
+            self._played.let_go()
+        run.ending = True
+        logs, logging.root.manager.disable = logging.root.manager.disable, logging.CRITICAL
+        worker = run.workers[index]
+        try:
+            for task in run.tasks:
+                self._end_thread(run, task)
+        finally:
+            logging.root.manager.disable = logs
+            run.before.end()
+            if self._played:
+                self._played.end()
+        thread = self.harness.threads[index]
+        if worker.halted or worker.error or worker.struck:
+            thread.give(lambda: self.harness.system.settle(index))
+            thread.finish()
+
+    def _end_thread(self, run: FedRun, task: Task) -> None:
+        self.harness.end_thread(run, task)
+
+    def close(self) -> None:
+        if self._played:
+            self._played.close()
