@@ -8,7 +8,6 @@ from typing import Any
 from lost_update_lab.gates.postgres.fed import PlayedConnections
 from lost_update_lab.gates.redis.fed import ConnectionsBefore
 from lost_update_lab.model.errors import BeginsAgain
-from lost_update_lab.model.workers import Task
 from lost_update_lab.runs import garbage
 from lost_update_lab.runs.fed_run import FedRecorder, FedRun, remembered
 from lost_update_lab.runs.place import Active, Here, attach
@@ -18,7 +17,7 @@ from lost_update_lab.servers.redis.server import RedisServer
 
 
 class Feeding:
-    """Of one harness. `runs`: how many there were."""
+    """What a harness does to feed a worker. `runs`: how often it did."""
 
     def __init__(self, harness: Any) -> None:
         self.harness, self.runs = harness, 0
@@ -50,7 +49,7 @@ class Feeding:
         Active.run = run
         try:
             with garbage.not_now():
-                self._begin(run, index)
+                self._begin(run)
                 try:
                     self._run(run, index)
                 finally:
@@ -64,11 +63,11 @@ class Feeding:
             raise run.error
         return recorder.learned > 0
 
-    def _begin(self, run: FedRun, index: int) -> None:
+    def _begin(self, run: FedRun) -> None:
         """The connections that the worker has are played."""
-        server_state = [each for each in run.at_gates.values() if isinstance(each, RedisServer)]
-        for server in server_state:
-            server.watches_of.begin()
+        for server in run.at_gates.values():
+            if isinstance(server, RedisServer):
+                server.watches_of.begin()  # those of the last run on the servers are over
         run.before, run.played = ConnectionsBefore(), self._played
         if self._played:
             self._played.begin()
@@ -86,14 +85,18 @@ class Feeding:
             attach(None)
 
     def _end(self, run: FedRun, index: int) -> None:
-        if run.hung and self._played:
-            self._played.let_go()
+        if run.hung:  # it waits for something that is not played: it would do so each time
+            self._can_be = False
+            if self._played:
+                self._played.let_go()
         run.ending = True
+        for each in run.workers:
+            each.sessions.clear()
         logs, logging.root.manager.disable = logging.root.manager.disable, logging.CRITICAL
         worker = run.workers[index]
         try:
             for task in run.tasks:
-                self._end_thread(run, task)
+                self.harness.end_thread(run, task)
         finally:
             logging.root.manager.disable = logs
             run.before.end()
@@ -103,9 +106,6 @@ class Feeding:
         if worker.halted or worker.error or worker.struck:
             thread.give(lambda: self.harness.system.settle(index))
             thread.finish()
-
-    def _end_thread(self, run: FedRun, task: Task) -> None:
-        self.harness.end_thread(run, task)
 
     def close(self) -> None:
         if self._played:

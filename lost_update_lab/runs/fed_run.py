@@ -8,8 +8,8 @@ the same before. So its code is run again from its beginning, and fed with them:
     Bob           his steps, as they are recorded
     the servers   as in memory
 
-It ends where Ann's code has come to its next gate, or where a server would have to be asked. A run on the servers would
-teach the same, and takes some ten times as long (`fed=False` in bounds; docs/soundness.md).
+It goes on a little beyond that, as the next schedules will ask for it, and ends where a server would have to be asked.
+A run on the servers would teach the same, and takes about twice as long (docs/soundness.md).
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ after it.
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
 import psycopg
@@ -26,7 +27,7 @@ from lost_update_lab.servers.postgres.server import POSTGRES, PostgresServer
 from lost_update_lab.servers.postgres.transactions import NOT_STRICT
 
 #: what a worker is told whose reply is lost
-LOST = "server closed the connection unexpectedly"
+CONNECTION_GONE = "server closed the connection unexpectedly"
 #: the generators that send what is known, in psycopg's own way
 _FED = (driver.EXECUTE, driver.COMMIT, driver.ROLLBACK, driver.ENTER, driver.EXIT)
 
@@ -47,7 +48,7 @@ def fed(world: Any, task: Task, connection: Any, op: Op, gen: Any, begins: bool,
     if task.heard == "lost":
         gen.close()
         cut(connection)
-        raise psycopg.OperationalError(LOST)
+        raise psycopg.OperationalError(CONNECTION_GONE)
     server = world.servers[POSTGRES]
     assert isinstance(server, MemoisedPostgres)
     session = server.session(who)
@@ -83,6 +84,8 @@ class PlayedConnections:
         self._used: list[PlayedSession] = []
         self._before: list[tuple[Any, dict[str, Any]]] = []
         self._kept: dict[object, list[Any]] = {}
+        #: the connections that the worker makes, each with the one whose session it would have been given
+        self._made: list[tuple[weakref.ref[Any], Any]] = []
 
     def begin(self) -> None:
         self._kept = self._server.kept.listed()
@@ -120,11 +123,16 @@ class PlayedConnections:
         connection = cls(self._take(kept.pgconn).pgconn)
         known = {name: value for name, value in vars(kept).items() if name.startswith("explorer_")}
         vars(connection).update(known, explorer_kept=False, explorer_played=self._used[-1])
+        self._made.append((weakref.ref(connection), kept))
         return connection
 
     def end(self) -> None:
         """Each connection has its own session again, as before. One that its worker has closed is kept."""
         self._server.kept.list_again(self._kept)
+        for made, kept in self._made:
+            if (left := made()) is not None and not driver.is_shut(left):
+                del left.explorer_played
+                driver.give_back(left, self._server.kept.handed_out(kept))
         for connection, before in self._before:
             closed = driver.is_shut(connection)
             vars(connection).clear()
@@ -139,7 +147,7 @@ class PlayedConnections:
                 self._free.append(session)
             else:
                 session.close()
-        self._used, self._before = [], []
+        self._used, self._before, self._made = [], [], []
 
     def let_go(self) -> None:
         """A thread waits in one of these sessions for a reply that does not come."""

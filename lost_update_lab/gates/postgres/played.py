@@ -77,7 +77,7 @@ class PlayedSession:
 
     def becomes_idle(self) -> bool:
         """As after a ROLLBACK that nobody asked for. Returns whether it can be used again."""
-        if self.pgconn.status != ConnStatus.OK:
+        if self.pgconn.status != ConnStatus.OK or self.pgconn.transaction_status not in _STATUS:
             return False
         if self.pgconn.transaction_status != TransactionStatus.IDLE:
             self.pgconn.send_query(b"ROLLBACK")

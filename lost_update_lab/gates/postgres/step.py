@@ -20,7 +20,7 @@ from lost_update_lab.gates.postgres.describe import (
     locks_rows,
     reply_of,
 )
-from lost_update_lab.gates.postgres.fed import LOST, fed
+from lost_update_lab.gates.postgres.fed import CONNECTION_GONE, fed
 from lost_update_lab.gates.postgres.told import lose, meets, tell
 from lost_update_lab.model.commands import Op
 from lost_update_lab.model.errors import WritesByReading
@@ -100,7 +100,7 @@ def execute(
         server.end_sessions([connection])
         cut(connection)
         lose(world, task, connection.explorer_who)
-        raise psycopg.OperationalError(LOST)
+        raise psycopg.OperationalError(CONNECTION_GONE)
     return answer
 
 

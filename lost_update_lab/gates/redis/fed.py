@@ -19,7 +19,7 @@ from lost_update_lab.model.errors import Unanswered, Unknown
 from lost_update_lab.model.workers import Standing, State, Task
 from lost_update_lab.servers.redis.commands import UNANSWERED, subscribes
 
-LOST = "Connection closed by server."
+_LOST = "Connection closed by server."
 
 
 def fed(run: Any, task: Task, gated: Gated, command: Any) -> Standing:
@@ -62,7 +62,7 @@ def reply(run: Any, task: Task, connection: Any, gated: Gated) -> Any:
         run.refuse(task)
     gated.outbox.clear()
     connection.disconnect()
-    raise redis.ConnectionError(LOST) if heard == "lost" else heard[1](heard[2])
+    raise redis.ConnectionError(_LOST) if heard == "lost" else heard[1](heard[2])
 
 
 class ConnectionsBefore:

@@ -41,6 +41,13 @@ class KeptSessions:
         """All of them, to be listed again by `list_again`."""
         return {made_as: list(some) for made_as, some in self._kept.items()}
 
+    def handed_out(self, stand_in: Any) -> Any:
+        """Its session, which another connection has from now on."""
+        for some in self._kept.values():
+            if stand_in in some:
+                some.remove(stand_in)
+        return stand_in.pgconn
+
     def list_again(self, listed: dict[object, list[Any]]) -> None:
         self._kept = listed
 
