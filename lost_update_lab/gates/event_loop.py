@@ -95,6 +95,7 @@ class GatedLoop(_Loop):
     def _begin(self, place: Here) -> None:
         """A schedule begins."""
         self.run, self.root = place.run, place.task
+        place.run.loops = True
         self.tasks: dict[Any, Task] = {}
         self.stands: dict[Task, Stand] = {}
         self.timers: dict[Task, tuple[Any, Standing]] = {}

@@ -197,6 +197,7 @@ class Harness:
 
     def _has_run(self, run: Run) -> None:
         self.runs += 1
+        self.feeding.has_run(run)
         self.random_choice = self.random_choice or run.random_choice
         every = COLLECT_OFTEN if any(worker.order for worker in run.workers) else COLLECT_EVERY
         if self.runs % every == 0 or run.warming_up:

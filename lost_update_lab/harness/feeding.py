@@ -11,6 +11,7 @@ from lost_update_lab.model.errors import BeginsAgain
 from lost_update_lab.runs import garbage
 from lost_update_lab.runs.fed_run import FedRecorder, FedRun, remembered
 from lost_update_lab.runs.place import Active, Here, attach
+from lost_update_lab.runs.run import Run
 from lost_update_lab.schedule.world import Chooser
 from lost_update_lab.servers.postgres.server import POSTGRES, PostgresServer
 from lost_update_lab.servers.redis.server import RedisServer
@@ -25,6 +26,10 @@ class Feeding:
         self._played = PlayedConnections(server) if isinstance(server, PostgresServer) else None
         known = (PostgresServer, RedisServer)
         self._can_be = all(isinstance(each, known) for each in harness.servers.values())
+
+    def has_run(self, run: Run) -> None:
+        """A run on the servers is over. A worker with an event loop cannot be fed."""
+        self._can_be = self._can_be and not run.loops
 
     def feed(self, choose: Chooser, watched: dict[bytes, int], index: int) -> bool:
         """Run the code of worker number `index`, along the path that `choose` takes. Returns whether it came to

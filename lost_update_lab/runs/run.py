@@ -46,6 +46,8 @@ class Run(World):
         self._over.acquire()
         self._turn: Task | None = None  # the one whose thread runs
         self.hung: Task | None = None  # it no longer comes to a gate
+        #: a worker has run an event loop
+        self.loops = False
         #: the connections of a worker that is fed, to PostgreSQL and to Redis (gates/*/fed.py)
         self.played: Any = None
         self.before: Any = None
