@@ -190,7 +190,8 @@ def takes():
 explore([takes, takes], setup=one_voucher, database=sys.argv[1], redis=sys.argv[2], disposable=True)
 """
 OF_THE_EXPLORER = """
-SELECT evtname FROM pg_event_trigger UNION ALL SELECT tgname FROM pg_trigger WHERE NOT tgisinternal
+SELECT evtname FROM pg_event_trigger UNION ALL
+SELECT tgname FROM pg_trigger WHERE tgname LIKE 'explorer%'
 """
 SESSIONS = "SELECT pid FROM pg_stat_activity WHERE datname = current_database()"
 
