@@ -63,7 +63,7 @@ def fed(world: Any, task: Task, connection: Any, op: Op, gen: Any, begins: bool,
         if failed or played.pgconn.transaction_status != session.status:
             raise Unanswered
         return found
-    except Unanswered as unknown:
+    except (Unanswered, OSError) as unknown:  # an OSError: of the session that is played
         gen.close()
         world.refuse(task, unknown)
 
@@ -100,8 +100,11 @@ class PlayedConnections:
             # what the gate asks of a session that it sees for the first time
             if idle_limits.begins_at(connection) or self._server.isolation(connection) not in NOT_STRICT:
                 return False
+            if (session := self._take(connection.pgconn)) is None:
+                return False
             self._before.append((connection, dict(vars(connection))))
-            self._play(connection, connection.pgconn)
+            connection.explorer_played, connection.pgconn = session, session.pgconn
+            driver.prepares_nothing(connection)
         if kind != driver.EXECUTE:
             return True
         if source.format or is_several(text) or tells_of_itself(text):
@@ -116,13 +119,14 @@ class PlayedConnections:
         return driver.session_of(cursor) is connection.pgconn
 
     def make(self, cls: type[Any], made_as: object) -> Any | None:
-        """A new connection, like one that the worker has closed before. None: there is none."""
+        """A new connection, like one that the worker has closed before. None: there is none, or it cannot be played."""
         kept = self._server.kept.take(made_as, ())
-        if kept is None:
+        session = self._take(kept.pgconn) if kept else None
+        if session is None:
             return None
-        connection = cls(self._take(kept.pgconn).pgconn)
+        connection = cls(session.pgconn)
         known = {name: value for name, value in vars(kept).items() if name.startswith("explorer_")}
-        vars(connection).update(known, explorer_kept=False, explorer_played=self._used[-1])
+        vars(connection).update(known, explorer_kept=False, explorer_played=session)
         self._made.append((weakref.ref(connection), kept))
         return connection
 
@@ -158,16 +162,17 @@ class PlayedConnections:
         for session in self._free:
             session.close()
 
-    def _play(self, connection: Any, like: PGconn) -> None:
-        connection.explorer_played = self._take(like)
-        connection.pgconn = connection.explorer_played.pgconn
-        driver.prepares_nothing(connection)
-
-    def _take(self, like: PGconn) -> PlayedSession:
+    def _take(self, like: PGconn) -> PlayedSession | None:
+        """None: it cannot be made on this machine."""
         told = reported(like)
         found = next((each for each in self._free if each.reported == told), None)
         if found:
             self._free.remove(found)
-        with beside():
-            self._used.append(found or PlayedSession(like))
-        return self._used[-1]
+        else:
+            try:
+                with beside():
+                    found = PlayedSession(like)
+            except (OSError, RuntimeError):
+                return None
+        self._used.append(found)
+        return found
