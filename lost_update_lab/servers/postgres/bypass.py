@@ -26,9 +26,8 @@ FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'cli
 """
 
 
-#: process ids of the sessions that psycopg has made in this process since the gates were installed, in that order. A
-#: machine gives out its numbers again, so only those count that were made since a search began
-_made: list[int] = []
+#: process ids of the sessions that psycopg has made in this process since the gates were installed
+_made: set[int] = set()
 
 
 class PostgresBypassDetector:
@@ -37,20 +36,17 @@ class PostgresBypassDetector:
     def __init__(self, admin: psycopg.Connection[Any]) -> None:
         self.admin = admin
         self._before: dict[int, str] = {}
-        self._known: set[int] = set()
-        self._begins = 0
 
     def watch(self) -> None:
         """Each new session records itself. For each old one, remember what it has done so far."""
         done = self.admin.pgconn.exec_(WATCH)
         if done.status != ExecStatus.COMMAND_OK:
             raise RuntimeError(f"noticing logins needs a superuser: {done.error_message.decode()}")
-        links = [each for each in existing(psycopg.BaseConnection) if not each.closed]
-        self._known, self._begins = {each.info.backend_pid for each in links}, len(_made)
+        made(look=True)
         self._before = self._sessions()
 
     def bypassed(self) -> str:
-        ours, now = self._known.union(_made[self._begins :]), self._sessions()
+        ours, now = made(), self._sessions()
         bypassing = [told for pid, told in now.items() if pid not in ours and self._before.get(pid) != told]
         logins = self.admin.execute("SELECT pid, client FROM explorer.login").fetchall()
         bypassing += [f"{client or 'a client'} (process {pid})" for pid, client in logins if pid not in ours]
@@ -60,6 +56,10 @@ class PostgresBypassDetector:
         return dict(self.admin.execute(SESSIONS).fetchall())
 
 
-def note(connection: Any) -> None:
-    """psycopg has made this connection in this process."""
-    _made.append(connection.info.backend_pid)
+def made(look: bool = False) -> set[int]:
+    """The process ids of all sessions that psycopg has in this process, or had since the gates were installed. `look`
+    for those that existed before."""
+    for connection in existing(psycopg.Connection) if look else ():
+        if not connection.closed:
+            _made.add(connection.info.backend_pid)
+    return _made
