@@ -163,10 +163,6 @@ class Recording:
                 return connection
         raise Unknown(worker.index)
 
-    def connections(self, index: int, server: str) -> list[Any]:
-        """Those that worker number `index` used."""
-        return self._connections.get((index, server), [])
-
     def keep_connections(self, worker: WorkerProcess) -> None:
         for server, used in worker.sessions.items():
             before = self._connections.get((worker.index, server), [])

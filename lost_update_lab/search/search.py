@@ -41,7 +41,8 @@ from lost_update_lab.search.stack import Places, in_common
 _now = time.perf_counter
 #: one in this many of the schedules that were computed in memory is executed too
 LOOK_EVERY = 100
-#: how many decisions beyond its path a worker is fed: 0 takes …
+#: how many decisions beyond its path a worker is fed. `explore --strategy watchdog` takes 61 s with 30, 55 s with 100,
+#: and 79 s with 400
 FED_FURTHER = 100
 
 

@@ -97,10 +97,7 @@ def _may_stay(connection: Any) -> bool:
 
 def _keep(place: Here, server: PostgresServer, connection: Any) -> None:
     """The stand-in takes the place of the connection, so a worker that is replayed uses the session."""
-    stand_in: Any = psycopg.Connection(connection.pgconn)
-    known = {name: value for name, value in vars(connection).items() if name.startswith("explorer_")}
-    vars(stand_in).update(known)
-    driver.shut(connection, closed_connection())
+    stand_in = take_its_place(connection)
     worker = place.task.worker
     sessions = worker.sessions.get(POSTGRES, {})
     used = connection in sessions
@@ -113,6 +110,19 @@ def _keep(place: Here, server: PostgresServer, connection: Any) -> None:
                 stand_in if each is connection else each for each in task.uses.get(POSTGRES, [])
             ]
     server.kept.keep(connection.explorer_made_as, stand_in, used)
+
+
+def take_its_place(connection: Any) -> Any:
+    """A connection that has its session, and all that the gates know of it. It is closed."""
+    stand_in: Any = psycopg.Connection(connection.pgconn)
+    vars(stand_in).update(known_of(connection))
+    driver.shut(connection, closed_connection())
+    return stand_in
+
+
+def known_of(connection: Any) -> dict[str, Any]:
+    """What the gates have noted at it."""
+    return {name: value for name, value in vars(connection).items() if name.startswith("explorer_")}
 
 
 def cut(connection: Any) -> None:

@@ -14,7 +14,7 @@ from psycopg.pq.abc import PGconn
 
 from lost_update_lab.adapters import psycopg as driver
 from lost_update_lab.gates.postgres import in_memory
-from lost_update_lab.gates.postgres.connections import closed_connection, cut
+from lost_update_lab.gates.postgres.connections import cut, known_of, take_its_place
 from lost_update_lab.gates.postgres.describe import is_several, tells_of_itself
 from lost_update_lab.gates.postgres.played import PlayedSession, reported
 from lost_update_lab.model.commands import Op
@@ -125,8 +125,7 @@ class PlayedConnections:
         if session is None:
             return None
         connection = cls(session.pgconn)
-        known = {name: value for name, value in vars(kept).items() if name.startswith("explorer_")}
-        vars(connection).update(known, explorer_kept=False, explorer_played=session)
+        vars(connection).update(known_of(kept), explorer_kept=False, explorer_played=session)
         self._made.append((weakref.ref(connection), kept))
         return connection
 
@@ -142,10 +141,8 @@ class PlayedConnections:
             vars(connection).clear()
             vars(connection).update(before)
             if closed and hasattr(connection, "explorer_made_as"):
-                stand_in = psycopg.Connection(connection.pgconn)
-                vars(stand_in).update({n: v for n, v in before.items() if n.startswith("explorer_")})
-                driver.shut(connection, closed_connection())
-                self._server.kept.keep(stand_in.explorer_made_as, stand_in, used=False)  # type: ignore[attr-defined]
+                stand_in = take_its_place(connection)
+                self._server.kept.keep(stand_in.explorer_made_as, stand_in, used=False)
         for session in self._used:
             if session.becomes_idle():
                 self._free.append(session)
