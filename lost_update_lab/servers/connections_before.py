@@ -21,7 +21,7 @@ def look_around() -> None:
     Types are compared. isinstance() would also ask the object, and a lazy object of Django would then be evaluated. And
     their identities are compared: a metaclass may make a class unhashable.
     """
-    kinds = _with_subclasses(AbstractConnection) | _with_subclasses(psycopg.Connection)
+    kinds = _with_subclasses(AbstractConnection) | _with_subclasses(psycopg.BaseConnection)
     for name in ("pymysql", "aiomysql"):
         if client := sys.modules.get(name):  # it may not be installed
             kinds |= _with_subclasses(client.Connection)

@@ -12,7 +12,7 @@ from psycopg.pq import ConnStatus, PGconn, TransactionStatus
 
 from lost_update_lab.adapters import psycopg as driver
 from lost_update_lab.runs.place import Here, anywhere, beside, connecting, here
-from lost_update_lab.servers.postgres.bypass import made
+from lost_update_lab.servers.postgres.bypass import note
 from lost_update_lab.servers.postgres.locks import holds
 from lost_update_lab.servers.postgres.server import POSTGRES, PostgresServer
 
@@ -25,7 +25,7 @@ def connect(cls: type[psycopg.Connection[Any]], *args: Any, **keywords: Any) -> 
     """The handshake is not a step, and no clock that it looks at is the worker's: it is made once, and kept."""
     with connecting(), beside():
         connection: psycopg.Connection[Any] = driver.connect(cls, *args, **keywords)
-    made().add(connection.info.backend_pid)
+    note(connection)
     return connection
 
 

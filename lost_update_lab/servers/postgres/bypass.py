@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
+from weakref import WeakSet
 
 import psycopg
-from psycopg.pq import ExecStatus
+from psycopg.pq import ConnStatus, ExecStatus
+from psycopg.pq.abc import PGconn
 
 from lost_update_lab.servers.connections_before import existing
 
@@ -26,8 +29,11 @@ FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'cli
 """
 
 
-#: process ids of the sessions that psycopg has made in this process since the gates were installed
-_made: set[int] = set()
+#: the sessions that psycopg has made in this process, or had when gates were installed, as long as they are used
+_sessions: WeakSet[PGconn] = WeakSet()
+#: process ids of those that were made since the gates were installed, in that order. A machine gives out its numbers
+#: again, so a search asks only for those that were made since it began
+_numbers: list[int] = []
 
 
 class PostgresBypassDetector:
@@ -36,30 +42,37 @@ class PostgresBypassDetector:
     def __init__(self, admin: psycopg.Connection[Any]) -> None:
         self.admin = admin
         self._before: dict[int, str] = {}
+        self._known: set[int] = set()
+        self._begins = 0
 
     def watch(self) -> None:
         """Each new session records itself. For each old one, remember what it has done so far."""
         done = self.admin.pgconn.exec_(WATCH)
         if done.status != ExecStatus.COMMAND_OK:
             raise RuntimeError(f"noticing logins needs a superuser: {done.error_message.decode()}")
-        made(look=True)
-        self._before = self._sessions()
+        _sessions.update(each.pgconn for each in existing(psycopg.BaseConnection) if not each.closed)
+        self._known, self._begins = {each.backend_pid for each in _sessions if _is_open(each)}, len(_numbers)
+        self._before = self._told()
 
     def bypassed(self) -> str:
-        ours, now = made(), self._sessions()
+        made = _numbers[self._begins :]
+        ours, now = self._known.union(made), self._told()
         bypassing = [told for pid, told in now.items() if pid not in ours and self._before.get(pid) != told]
         logins = self.admin.execute("SELECT pid, client FROM explorer.login").fetchall()
-        bypassing += [f"{client or 'a client'} (process {pid})" for pid, client in logins if pid not in ours]
+        others = Counter(pid for pid, _ in logins) - Counter(made)
+        bypassing += [f"{client or 'a client'} (process {pid})" for pid, client in logins if others[pid]]
         return f"{bypassing[0]} talked to PostgreSQL past the gates" if bypassing else ""
 
-    def _sessions(self) -> dict[int, str]:
+    def _told(self) -> dict[int, str]:
         return dict(self.admin.execute(SESSIONS).fetchall())
 
 
-def made(look: bool = False) -> set[int]:
-    """The process ids of all sessions that psycopg has in this process, or had since the gates were installed. `look`
-    for those that existed before."""
-    for connection in existing(psycopg.Connection) if look else ():
-        if not connection.closed:
-            _made.add(connection.info.backend_pid)
-    return _made
+def note(connection: Any) -> None:
+    """psycopg has made this connection in this process: with a session of its own, or with one that it had kept."""
+    if connection.pgconn not in _sessions:
+        _sessions.add(connection.pgconn)
+        _numbers.append(connection.info.backend_pid)
+
+
+def _is_open(session: PGconn) -> bool:
+    return session.status == ConnStatus.OK
