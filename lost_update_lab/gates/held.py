@@ -38,6 +38,12 @@ Wanted = Mapping[int, tuple[Any, Any]]
 Undo = partial[Any]
 _OURS = f"{__name__.partition('.')[0]}."
 _HANDED_OVER = f"{_OURS}under_test."
+#: of C, and what these hold can be replaced
+_OF_C = frozenset(
+    {dict, list, deque, tuple, set, defaultdict, FunctionType, CellType, partial, staticmethod, classmethod}
+)
+#: set for a class that was made by a class statement (Py_TPFLAGS_HEAPTYPE)
+_OF_PYTHON = 1 << 9
 _CONTAINERS = (dict, list, tuple, set, CellType, partial, WeakKeyDictionary)
 #: so deep are the explorer's own containers, and one more
 _LEVELS = 6
@@ -122,16 +128,26 @@ def _hold_class(kind: type, back: Mapping[int, int], own: set[int]) -> int:
     for each in gc.get_referrers(kind):
         if type(each) is BuiltinMethodType:
             count += sys.getrefcount(each) - back[id(each)]
-        elif not (type(each) is FrameType or _is_key(kind, each)):
+        elif _may_be_changed(type(each)) and not (_is_key(kind, each) or _is_constant(each)):
             count += id(each) not in own
-    return count + sum(not gc.is_tracked(each.__defaults__) for each in _given(kind))
+    return count + len(_given(kind))
+
+
+def _may_be_changed(kind: type) -> bool:
+    """Not an object of C whose attributes nobody sets: each connection of psycopg has one for values of a class."""
+    return kind in _OF_C or bool(kind.__dictoffset__ or kind.__flags__ & _OF_PYTHON)
 
 
 def _given(kind: type) -> list[FunctionType]:
-    """The functions with this class among their defaults. A tuple of nothing but such classes is none that the
-    collector follows."""
-    functions = [each for each in gc.get_objects() if type(each) is FunctionType]
-    return [each for each in functions if any(value is kind for value in each.__defaults__ or ())]
+    """The functions with this class among their defaults, where these are no more than constants."""
+    functions = [each for each in gc.get_objects() if type(each) is FunctionType and each.__defaults__]
+    given = [each for each in functions if any(value is kind for value in each.__defaults__ or ())]
+    return [each for each in given if _is_constant(each.__defaults__)]
+
+
+def _is_constant(holder: Any) -> bool:
+    """A tuple of nothing but constants and classes of C: at its next turn, the collector no longer follows it."""
+    return type(holder) is tuple and not any(map(gc.is_tracked, holder))
 
 
 def _is_key(kind: type, holder: Any) -> bool:

@@ -14,7 +14,9 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple
 from weakref import ref
 
+import psycopg
 import pytest
+from psycopg.adapt import PyFormat
 
 from lost_update_lab.gates import held
 from lost_update_lab.gates.patch import Patches
@@ -369,15 +371,18 @@ def test_arguments_of_a_method_stay() -> None:
 
 
 def test_what_is_looked_up_by_the_class_is_no_holder(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each connection of PyMySQL has such a dict."""
+    """Each connection of PyMySQL has such a dict, and each of psycopg an object of C that dumps times."""
+    transformer = psycopg.adapt.Transformer()
     with replaced():
         pass
     looks: list[int] = []
     monkeypatch.setattr(held, "_replaced", lambda *_: looks.append(1) or ())
     texts = [{datetime: another}, {datetime: Service}]
+    dumpers = [transformer.get_dumper(datetime(2020, 1, 1), form) for form in PyFormat]
     with replaced():
         pass
     assert texts
+    assert [each.cls for each in dumpers] == [datetime] * len(dumpers)
     assert not looks
     holder = [datetime]
     with replaced():
