@@ -7,7 +7,9 @@ from typing import Any
 from django.db import OperationalError, connections
 
 BLOCKED = {
-    "postgresql": "SELECT cardinality(pg_blocking_pids(%s)) > 0",
+    # by a client: autovacuum holds a table for a moment when it gives back empty pages
+    "postgresql": "SELECT EXISTS (SELECT FROM pg_stat_activity "
+    "WHERE pid = ANY (pg_blocking_pids(%s)) AND backend_type = 'client backend')",
     # InnoDB's row locks, and the user locks of GET_LOCK
     "mysql": "SELECT COUNT(*) > 0 FROM information_schema.processlist p LEFT JOIN information_schema.innodb_trx t "
     "ON t.trx_mysql_thread_id = p.id WHERE p.id = %s AND (t.trx_state = 'LOCK WAIT' OR p.state = 'User lock')",
