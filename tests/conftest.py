@@ -31,12 +31,13 @@ settings.load_profile("lab")
 
 #: These files take longest (13 s and more, alone), so they begin first: otherwise one worker of `make test` would still
 #: be busy with one of them when the others have ended. The faults lead, because their verdict is `inconclusive` on a
-#: machine that is overrun (loadtest/faults/cell.py).
+#: machine that is overrun (loadtest/faults/cell.py). test_held.py walks over all objects, which are few at first.
 LONGEST = (
     "loadtest/faults/test_faults.py",
     "contract/test_locks.py",
     "loadtest/trials/test_workloads_on_trial.py",
     "lost_update_lab/test_one_machine.py",
+    "lost_update_lab/test_held.py",
     "loadtest/bench/test_bench_locks.py",
     "loadtest/bench/test_bench_sql.py",
     "browser",

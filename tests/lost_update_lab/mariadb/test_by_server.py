@@ -31,6 +31,7 @@ def is_other_than(last: str) -> bool:
     return bool(shop.ask("SELECT said <> %s FROM one", last)[0][0])
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("column", COLUMNS)
 def test_two_states_that_differ_there_are_two(trial: Trial, column: str) -> None:
     declared, (opening, first, second) = COLUMNS[column]

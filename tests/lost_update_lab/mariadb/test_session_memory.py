@@ -27,6 +27,7 @@ def asked(sql: Any, text: str, *values: Any) -> Any:
         return (cursor.fetchone() or [None])[0] if cursor.description else None
 
 
+@pytest.mark.deep_after(3)
 @pytest.mark.parametrize(
     ("asks", "sets"),
     [

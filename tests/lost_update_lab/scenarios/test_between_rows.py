@@ -103,6 +103,7 @@ def test_two_that_are_unlike(trial: Trial, how: str) -> None:
     assert (result.verdict, "deadlock" in str(result)) == (STALLED, True), str(result)
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("other_reads", ["", "pg_class", "entry"])
 def test_a_row_that_goes_with_another_table_s(
     trial: Trial, scenario_urls: tuple[str, str], other_reads: str

@@ -48,8 +48,9 @@ def adds_a_link(lock: str, sql: Any) -> None:
         sql.execute("UPDATE subscription SET head = %s", [uuid.uuid5(head, "link")])
 
 
-@pytest.mark.parametrize("operation", [extends, says_until_when, adds_a_link])
+@pytest.mark.deep_after(3)
 @pytest.mark.parametrize(("lock", "right"), [("", VIOLATED), ("FOR UPDATE", KEPT)])
+@pytest.mark.parametrize("operation", [extends, says_until_when, adds_a_link])
 def test_what_is_computed_from_constants_is_a_constant(
     trial: Trial, operation: Callable[..., Any], lock: str, right: str
 ) -> None:
@@ -111,10 +112,11 @@ def buys(who: str, newest: bool, sql: Any) -> None:
     sql.execute("INSERT INTO item (of, who) VALUES (%s, %s)", [made, who])
 
 
+@pytest.mark.deep_after(2)
+@pytest.mark.parametrize(("newest", "right"), [(True, VIOLATED), (False, KEPT)])
 @pytest.mark.parametrize(
     "key", [("serial", ""), ("uuid", "DEFAULT gen_random_uuid()")], ids=lambda key: key[0]
 )
-@pytest.mark.parametrize(("newest", "right"), [(True, VIOLATED), (False, KEPT)])
 def test_two_items_of_one_order_are_not_one_of_each(
     trial: Trial, key: tuple[str, str], newest: bool, right: str
 ) -> None:

@@ -66,6 +66,7 @@ ASKS: dict[str, Callable[[str], bool]] = {
 RIGHT = [partial(waits_for_it, "Ann"), partial(waits_for_it, "Bob")]
 
 
+@pytest.mark.deep_after(3)
 @pytest.mark.parametrize("way", ASKS)
 @pytest.mark.parametrize("kind", ["invariant", "always"])
 def test_two_holds_one_after_the_other_are_not_accused(
@@ -105,6 +106,7 @@ def test_workers_that_look_at_pythons_clock(trial: Trial, scenario_urls: tuple[s
     assert result.verdict == INCONCLUSIVE
 
 
+@pytest.mark.deep
 def test_an_invariant_that_asks_no_clock_is_believed(trial: Trial, scenario_urls: tuple[str, str]) -> None:
     """It compares with what the operations wrote."""
     overlap = (

@@ -135,6 +135,7 @@ def takes_it_and_rolls_back() -> int:
     return found
 
 
+@pytest.mark.deep
 def test_a_session_that_was_lost_is_inside_of_no_transaction(
     trial: Trial, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -49,6 +49,7 @@ def sends(*commands: str) -> Callable[[], None]:
     return operation
 
 
+@pytest.mark.deep_after(8)
 @pytest.mark.parametrize(
     "command",
     [

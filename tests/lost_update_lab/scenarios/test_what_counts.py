@@ -39,6 +39,7 @@ def books(who: str, sql: Any) -> None:
         sql.execute("INSERT INTO booking (at, who) VALUES (%s, %s)", (found[0], who))
 
 
+@pytest.mark.deep_after(2)
 @pytest.mark.parametrize(("kind", "values"), [("uuid", KEYS), ("timestamptz", TIMES)])
 @pytest.mark.parametrize("names", [("Ann", "Bob"), ("somebody", "somebody")])
 def test_two_bookings_of_one_slot_are_not_two_of_two(
@@ -54,6 +55,7 @@ def books_what_it_is_told(slot: str, sql: Any) -> None:
     sql.execute("INSERT INTO booking (at) VALUES (%s)", (slot,))
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("given", [lambda call, key: (call, key), lambda call, key: (partial(call, key),)])
 def test_a_key_among_the_arguments_is_a_constant(trial: Trial, given: Callable[..., Any]) -> None:
     """The last one wins: after it, the row of both is one of no serial order."""
@@ -162,6 +164,7 @@ def joins_with_a_number_drawn_before(who: str, sql: Any) -> dict[str, int]:
     return {"id": number, "place": before + 1}
 
 
+@pytest.mark.deep_after(4)
 @pytest.mark.parametrize(
     ("operation", "word"),
     [
