@@ -166,8 +166,10 @@ def query_of(cursor: psycopg.Cursor[Any], given: Mapping[str, Any]) -> PostgresQ
 
 
 def results_of(cursor: Any) -> list[Any]:
-    """What its last command came to, as libpq has it."""
-    return list(cursor._results)
+    """What its last command came to, as libpq has it: a result for each statement. Of stream(), the row at hand."""
+    found = list(cursor._results)
+    here = getattr(cursor, "pgresult", None)
+    return [here] if here and all(each is not here for each in found) else found
 
 
 def give_results(cursor: Any, results: list[Any], returning: bool) -> None:

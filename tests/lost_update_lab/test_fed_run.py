@@ -65,6 +65,14 @@ def of_its_own(own: bank.Bank, amount: int) -> str:
     return "ok"
 
 
+def of_several(own: bank.Bank, amount: int) -> str:
+    """Two statements in one text."""
+    cursor = own.sql.execute("SELECT 'the balance is'; SELECT balance FROM account WHERE id = 1")
+    assert cursor.nextset()
+    own.sql.execute("UPDATE account SET balance = %s WHERE id = 1", [cursor.fetchone()[0] + amount])
+    return "ok"
+
+
 def of_another_type(own: bank.Bank, amount: int) -> str:
     """An error of Redis, one in the reply to EXEC, and a WATCH that is broken."""
     own.redis.incr("visitors")
@@ -101,6 +109,7 @@ def searched(urls: tuple[str, str], deposit: Any, **bounds: Any) -> tuple[Search
         (refused, {Fault.LOST_REPLY}),
         (all_types, {Fault.LOST_REPLY}),
         (of_its_own, {Fault.LOST_REPLY}),
+        (of_several, {Fault.LOST_REPLY}),
         pytest.param(of_another_type, {Fault.FAILOVER}, marks=LONG),
         pytest.param(bank.optimistic, set(Fault), marks=LONG),
         pytest.param(bank.locked_by(token), set(Fault), marks=LONG),

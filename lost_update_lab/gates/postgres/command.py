@@ -50,7 +50,7 @@ class PostgresCommand:
         server = world.servers[POSTGRES]
         assert isinstance(server, PostgresServer)
         levels.begins_at(connection, server.level, self.op.text)
-        results: list[PGresult] = []
+        results: list[list[PGresult]] = []
         steps = _noted(sent(connection.pgconn, self.send), results)
         if self.begins:
             yield from begin(world, task, connection, self.op, steps)
@@ -66,5 +66,7 @@ class PostgresCommand:
         in_memory.turn(world, task, (task.worker.index, *self.name), self.op, self.begins, self.tells)
 
 
-def _noted(gen: Generator[Any, Any, PGresult], results: list[PGresult]) -> Generator[Any, Any, None]:
+def _noted(
+    gen: Generator[Any, Any, list[PGresult]], results: list[list[PGresult]]
+) -> Generator[Any, Any, None]:
     results.append((yield from gen))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -122,11 +122,6 @@ def _shown(params: Any) -> str:
     return ", ".join(value.decode() if isinstance(value, bytes) else str(value) for value in values)
 
 
-def is_several(text: str) -> bool:
-    """Are these several statements?"""
-    return bool(_SEVERAL.search(text))
-
-
 def tells_of_itself(text: str) -> bool:
     """May the server report something else of the session from then on, by which clients read values?"""
     return bool(_REPORTED.search(text))
@@ -176,7 +171,7 @@ def sending(words: bytes) -> Send:
     return lambda session: session.send_query(words)
 
 
-def sent(session: PGconn, send: Send) -> Generator[Any, Any, PGresult]:
+def sent(session: PGconn, send: Send) -> Generator[Any, Any, list[PGresult]]:
     """Send it and wait for what comes back, as psycopg does. Raises psycopg.Error."""
     if session.status != ConnStatus.OK:
         raise psycopg.OperationalError("the connection is closed")
@@ -184,28 +179,31 @@ def sent(session: PGconn, send: Send) -> Generator[Any, Any, PGresult]:
     return (yield from fetched(session))
 
 
-def fetched(session: PGconn) -> Generator[Any, Any, PGresult]:
-    """Wait for what comes back of what was sent."""
-    results = yield from generators.execute(session)
+def fetched(session: PGconn) -> Generator[Any, Any, list[PGresult]]:
+    """Wait for what comes back of what was sent, statement by statement."""
+    results: list[PGresult] = yield from generators.execute(session)
     for result in results:
         if result.status == ExecStatus.FATAL_ERROR:
             raise psycopg.errors.error_from_result(result)
-    last: PGresult = results[-1]
-    return last
+    return results
 
 
-def changed(result: PGresult | None) -> int:
-    """How many rows the command has inserted, updated or deleted. 0: it is none of these."""
-    word, _, count = ((result and result.command_status) or b"").partition(b" ")
+def changed(result: PGresult) -> int:
+    """How many rows the statement has inserted, updated or deleted. 0: it is none of these."""
+    word, _, count = (result.command_status or b"").partition(b" ")
     return int(count.split()[-1]) if word in (b"INSERT", b"UPDATE", b"DELETE", b"MERGE") else 0
 
 
-def locks_rows(op: Op, result: PGresult | None) -> bool:
+def locks_rows(op: Op, results: Sequence[PGresult]) -> bool:
     """Has it locked a row, or something else that its transaction keeps? A function that says "false" has not."""
-    if op.reads or op.text in ENDS or result is None:
+    if op.reads or op.text in ENDS:
         return False
+    return any(_locks_rows(op, result) for result in results)
+
+
+def _locks_rows(op: Op, result: PGresult) -> bool:
     if result.status in _ROWS:
-        return result.ntuples > 0 and reply_of(result)[0] != _REFUSED
+        return result.ntuples > 0 and _reply_of(result)[0] != _REFUSED
     return not _WRITE.match(op.text) or changed(result) > 0
 
 
@@ -219,10 +217,15 @@ def is_refused(op: Op, reply: bytes, error: str) -> bool:
     )
 
 
-def reply_of(result: PGresult | None) -> tuple[bytes, str]:
-    """What came back, exactly and for people."""
-    if result is None:
-        return b"", ""
+def replies_of(results: Sequence[PGresult]) -> tuple[bytes, str]:
+    """What came back, exactly and for people; of several statements, one after the other."""
+    replies = [_reply_of(result) for result in results]
+    if len(replies) == 1:
+        return replies[0]
+    return b"\n".join(reply for reply, _ in replies), " | ".join(shown for _, shown in replies)
+
+
+def _reply_of(result: PGresult) -> tuple[bytes, str]:
     if result.status not in _ROWS:
         tag = (result.command_status or b"").decode()
         return tag.encode(), tag

@@ -15,7 +15,7 @@ from psycopg.pq.abc import PGconn
 from lost_update_lab.adapters import psycopg as driver
 from lost_update_lab.gates.postgres import in_memory
 from lost_update_lab.gates.postgres.connections import cut, known_of, take_its_place
-from lost_update_lab.gates.postgres.describe import is_several, tells_of_itself
+from lost_update_lab.gates.postgres.describe import tells_of_itself
 from lost_update_lab.gates.postgres.played import PlayedSession, reported
 from lost_update_lab.model.commands import Op
 from lost_update_lab.model.errors import Unanswered
@@ -59,7 +59,7 @@ def fed(world: Any, task: Task, connection: Any, op: Op, gen: Any, begins: bool,
         if results is None and (tells or failed) and not begins:
             return _fails_by_itself(connection, gen)
         played: PlayedSession = connection.explorer_played
-        found = played.answers(gen, () if results is None else (results,), session.status)
+        found = played.answers(gen, results or (), session.status)
         if failed or played.pgconn.transaction_status != session.status:
             raise Unanswered
         return found
@@ -107,7 +107,7 @@ class PlayedConnections:
             driver.prepares_nothing(connection)
         if kind != driver.EXECUTE:
             return True
-        if source.format or is_several(text) or tells_of_itself(text):
+        if source.format or tells_of_itself(text):
             return False
         return connection.closed or self._sends_by(source, connection)
 

@@ -228,9 +228,9 @@ def _step(
     source = given.get("self")
     tells = hasattr(source, "pgresult")
     event = run.arrives(task, PostgresCommand(name, op, connection.explorer_isolation, tells=tells))
-    result = (lambda: getattr(source, "pgresult", None)) if tells else None
+    results = partial(driver.results_of, source) if tells else None
     try:
-        steps = execute(run, task, connection, op, gen, result)
+        steps = execute(run, task, connection, op, gen, results)
         return (yield from (by_itself(run, task, connection, name, op, steps) if op.alone else steps))
     finally:
         if run.recorder:

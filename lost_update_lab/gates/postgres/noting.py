@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 from psycopg.pq.abc import PGresult
@@ -77,12 +77,12 @@ def _question(server: PostgresServer, connection: Any, op: Op, *how: object) -> 
     )
 
 
-def keep(world: World, op: Op, told: Hashable, result: PGresult | None) -> None:
+def keep(world: World, op: Op, told: Hashable, results: Sequence[PGresult]) -> None:
     """Keep what the server sent, for real code that is told the same without it."""
     server = world.servers[POSTGRES]
     assert isinstance(server, PostgresServer)
-    if world.learns and result is not None:
-        server.answers.results.setdefault((op.identity, told), result)
+    if world.learns and results:
+        server.answers.results.setdefault((op.identity, told), results)
 
 
 def learn(

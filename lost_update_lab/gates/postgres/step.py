@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import select
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from functools import partial
 from typing import Any
 
@@ -18,7 +18,7 @@ from lost_update_lab.gates.postgres.describe import (
     calls,
     changed,
     locks_rows,
-    reply_of,
+    replies_of,
 )
 from lost_update_lab.gates.postgres.fed import CONNECTION_GONE, fed
 from lost_update_lab.gates.postgres.told import lose, meets, tell
@@ -66,19 +66,20 @@ def execute(
     connection: Any,
     op: Op,
     gen: Any,
-    result: Callable[[], PGresult | None] | None,
+    results: Callable[[], Sequence[PGresult]] | None,
     waits: bool = False,
 ) -> Standing:
-    """`result`: returns what came back, once it has; None: the worker is not told. `waits`: it was sent, and waits."""
+    """`results`: returns what came back, once it has, of each statement; None: the worker is not told. `waits`: it was
+    sent, and waits."""
     if world.fed:
-        return (yield from fed(world, task, connection, op, gen, begins=False, tells=result is not None))
+        return (yield from fed(world, task, connection, op, gen, begins=False, tells=results is not None))
     server = world.servers[POSTGRES]
     assert isinstance(server, PostgresServer)
     if not waits:
         yield from pending.standing(world, task, op)
     if task.canceled:
         return _given_up(world, task, server, connection, op, gen)
-    _before(world, task, server, connection, op, tells=result is not None)
+    _before(world, task, server, connection, op, tells=results is not None)
     lifted = limits.lift(connection, op)
     if not (waits or op.reads):
         server.looks.begins(connection, op.text, server.compound)
@@ -90,9 +91,9 @@ def execute(
     limits.put_back(connection, lifted)
     touched = _after(task, server, connection, op)
     idle_limits.answered(connection, world.now)
-    found = _came_back(connection, op, result)
+    found = _came_back(connection, op, results)
     _was_one_step(server, connection, op, found, touched)
-    reply, shown = reply_of(found)
+    reply, shown = replies_of(found)
     noting.learn(world, connection, op, reply, shown, touched=touched)
     noting.keep(world, op, reply, found)
     tell(world, task, op, reply, shown)
@@ -105,11 +106,10 @@ def execute(
 
 
 def _was_one_step(
-    server: PostgresServer, connection: Any, op: Op, found: PGresult | None, touched: bool
+    server: PostgresServer, connection: Any, op: Op, found: Sequence[PGresult], touched: bool
 ) -> None:
     """Was the command what it was taken to be? Raises WritesByReading."""
-    rows = changed(found)
-    returned = found.ntuples if found else 0
+    rows, returned = sum(map(changed, found)), sum(each.ntuples for each in found)
     if server.looks.several(connection, op.text, rows, returned, server.compound, op.reads):
         server.answers.forget()
         raise WritesByReading
@@ -135,14 +135,16 @@ def _failed(
     error = _as_it_would_be(task, raised)
     shown = f"{type(error).__name__}: {str(error).split(chr(10), 1)[0]}"
     noting.learn(world, connection, op, b"", shown, type(error).__name__, touched)
-    noting.keep(world, op, ("error", shown), error.pgresult)
+    noting.keep(world, op, ("error", shown), [error.pgresult] if error.pgresult else ())
     tell(world, task, op, b"", shown, type(error).__name__)
     return error
 
 
-def _came_back(connection: Any, op: Op, result: Callable[[], PGresult | None] | None) -> PGresult | None:
+def _came_back(
+    connection: Any, op: Op, results: Callable[[], Sequence[PGresult]] | None
+) -> Sequence[PGresult]:
     """Also notes whether the transaction has locked anything."""
-    found = result() if result else None
+    found = results() if results else ()
     inside = connection.pgconn.transaction_status != TransactionStatus.IDLE
     connection.explorer_locked = inside and (keeps(connection) or locks_rows(op, found))
     return found

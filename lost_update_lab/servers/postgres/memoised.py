@@ -79,7 +79,7 @@ class PostgresAnswers:
         self.circle: dict[bytes, tuple[Who, ...]] = {}
         self.strict = self.serializable = False
         #: (command, what its worker was told) → what the server sent (gates/postgres/fed.py)
-        self.results: dict[tuple[bytes, Hashable], PGresult] = {}
+        self.results: dict[tuple[bytes, Hashable], Sequence[PGresult]] = {}
         #: everything that was committed → the times in its rows that may be yet to come
         self.ends: dict[bytes, Ends] = {}
         #: the tables into which an insert draws a number
