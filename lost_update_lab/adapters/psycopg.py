@@ -166,8 +166,9 @@ def query_of(cursor: psycopg.Cursor[Any], given: Mapping[str, Any]) -> PostgresQ
 
 
 def results_of(cursor: Any) -> list[Any]:
-    """What its last command came to, as libpq has it: a result for each statement. Of stream(), the row at hand."""
-    found = list(cursor._results)
+    """What its last command came to, as libpq has it: a result for each statement. Of stream(), the row at hand.
+    `cursor`: or something of a program's own that has only a `pgresult`."""
+    found = list(getattr(cursor, "_results", ()))
     here = getattr(cursor, "pgresult", None)
     return [here] if here and all(each is not here for each in found) else found
 
