@@ -26,6 +26,9 @@ cancel_safe_async: Any = psycopg.AsyncConnection.cancel_safe
 #: sends its commands in pipeline mode
 executemany: Any = psycopg.Cursor.executemany
 executemany_async: Any = psycopg.AsyncCursor.executemany
+#: sends its query, and does not wait for the reply
+stream: Any = psycopg.Cursor.stream
+stream_async: Any = psycopg.AsyncCursor.stream
 #: … and the same of its asyncio form
 wait_async: Any = psycopg.AsyncConnection.wait
 close_async: Any = psycopg.AsyncConnection.close
@@ -166,10 +169,9 @@ def query_of(cursor: psycopg.Cursor[Any], given: Mapping[str, Any]) -> PostgresQ
 
 
 def results_of(cursor: Any) -> list[Any]:
-    """What its last command came to, as libpq has it: a result for each statement. Of stream(), the row at hand.
-    `cursor`: or something of a program's own that has only a `pgresult`."""
-    found = list(getattr(cursor, "_results", ()))
-    here = getattr(cursor, "pgresult", None)
+    """What its last command came to, as libpq has it: a result for each statement. A FETCH of a server-side cursor, and
+    what is no cursor of psycopg's own, have only the one in `pgresult`."""
+    found, here = list(getattr(cursor, "_results", ())), getattr(cursor, "pgresult", None)
     return [here] if here and all(each is not here for each in found) else found
 
 

@@ -26,7 +26,7 @@ from lost_update_lab.gates import (
 )
 from lost_update_lab.gates.patch import Patches
 from lost_update_lab.gates.postgres import gate as psycopg
-from lost_update_lab.gates.postgres import many
+from lost_update_lab.gates.postgres import many, stream
 from lost_update_lab.gates.postgres.connections import mend
 from lost_update_lab.gates.redis import clock, connections
 from lost_update_lab.gates.redis import gate as redis
@@ -74,6 +74,7 @@ GATES: tuple[Callable[[Patches], None], ...] = (
     executors.install,
     psycopg.install,
     many.install,
+    stream.install,
     event_loop.install,
     coroutines.install,
     redis.install,

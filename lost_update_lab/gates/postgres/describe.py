@@ -35,11 +35,6 @@ _REPORTED = re.compile(
     re.IGNORECASE,
 )
 _REFUSED = b"[[b'f']]"
-_ROWS = (
-    ExecStatus.TUPLES_OK,
-    ExecStatus.SINGLE_TUPLE,
-    ExecStatus.TUPLES_CHUNK,
-)  # the last two: Cursor.stream()
 
 
 Send = Callable[[PGconn], None]
@@ -202,7 +197,7 @@ def locks_rows(op: Op, results: Sequence[PGresult]) -> bool:
 
 
 def _locks_rows(op: Op, result: PGresult) -> bool:
-    if result.status in _ROWS:
+    if result.status == ExecStatus.TUPLES_OK:
         return result.ntuples > 0 and _reply_of(result)[0] != _REFUSED
     return not _WRITE.match(op.text) or changed(result) > 0
 
@@ -226,7 +221,7 @@ def replies_of(results: Sequence[PGresult]) -> tuple[bytes, str]:
 
 
 def _reply_of(result: PGresult) -> tuple[bytes, str]:
-    if result.status not in _ROWS:
+    if result.status != ExecStatus.TUPLES_OK:
         tag = (result.command_status or b"").decode()
         return tag.encode(), tag
     rows = [[result.get_value(r, c) for c in range(result.nfields)] for r in range(result.ntuples)]

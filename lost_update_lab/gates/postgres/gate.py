@@ -185,7 +185,7 @@ def _sent(
     alone = op.alone = outside and not op.reads and op.text in server.compound and not controls(op.text)
     if alone and not sends:
         gen.close()
-        raise Broken(f"{NO_GATE} (stream(), in autocommit, {shortened(op.text, 80)})", BY_EXECUTE)
+        raise Broken(f"{NO_GATE} ({kind.strip('_')}, in autocommit, {shortened(op.text, 80)})", BY_EXECUTE)
     if found := _met(server, connection, op, outside):
         gen.close()
         raise found
