@@ -51,6 +51,7 @@ REASONS = {
     "a command to MariaDB, and the explorer was given no": "TO_OTHERS",
     "a command to PostgreSQL, and the explorer was given a MariaDB": "NO_SERVER_THERE",
     "no gate for psycopg's pipeline mode": "BY_EXECUTE",
+    "no gate for a server-side cursor outside of a transaction": "BY_EXECUTE",
     "no gate for psycopg's notifies()": "BY_A_LOOK",
     "no gate for PyMySQL's SSCursor": "BY_EXECUTE",
     "no gate for this command of PyMySQL": "BY_EXECUTE",

@@ -25,7 +25,8 @@ def connect(cls: type[psycopg.Connection[Any]], *args: Any, **keywords: Any) -> 
     """The handshake is not a step, and no clock that it looks at is the worker's: it is made once, and kept."""
     with connecting(), beside():
         connection: psycopg.Connection[Any] = driver.connect(cls, *args, **keywords)
-    note(connection)
+    if not hasattr(connection, "explorer_played"):  # it has the number of another session
+        note(connection)
     return connection
 
 

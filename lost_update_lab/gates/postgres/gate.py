@@ -17,7 +17,6 @@ from lost_update_lab.gates.postgres.by_itself import Sends, begins, by_itself, l
 from lost_update_lab.gates.postgres.command import PostgresCommand
 from lost_update_lab.gates.postgres.connections import close, connect, connecting_steps
 from lost_update_lab.gates.postgres.describe import (
-    NO_GATE,
     NO_POSTGRES_CLOCK,
     beyond,
     by_the_clock,
@@ -58,6 +57,7 @@ ANOTHER_DATABASE = "it uses the database {used}, and the explorer was given {giv
 COMMITS_LATE = (
     "a deferred trigger looks inside of that COMMIT, and no schedule comes between its look and the commit"
 )
+CURSOR_OUTSIDE = "no gate for a server-side cursor outside of a transaction"
 CHAINS = "one command ends a transaction and begins the next, and no schedule comes between"
 NO_SERVER_THERE = "let the operations use one database, and give its address"
 
@@ -185,7 +185,7 @@ def _sent(
     alone = op.alone = outside and not op.reads and op.text in server.compound and not controls(op.text)
     if alone and not sends:
         gen.close()
-        raise Broken(f"{NO_GATE} ({kind.strip('_')}, in autocommit, {shortened(op.text, 80)})", BY_EXECUTE)
+        raise Broken(f"{CURSOR_OUTSIDE} ({shortened(op.text, 80)})", BY_EXECUTE)
     if found := _met(server, connection, op, outside):
         gen.close()
         raise found

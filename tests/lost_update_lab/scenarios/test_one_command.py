@@ -122,9 +122,19 @@ def streamed(who: str, sql: Any) -> bool:
     return bool(list(sql.cursor().stream(CLAIM.format(""), [who])))
 
 
+def test_one_that_is_streamed(trial: Trial) -> None:
+    result = trial(both(streamed), setup=opened(), invariant=one_got_it, control=False)
+    assert (result.verdict, result.exhausted) == (VIOLATED, True)
+
+
+def claimed_by_a_cursor(who: str, sql: Any) -> bool:
+    cursor = sql.cursor(name="of_the_server", withhold=True)
+    return bool(cursor.execute("SELECT claim(%s)", [who]).fetchone()[0])
+
+
 def test_one_that_no_begin_can_come_before_is_not_judged(trial: Trial) -> None:
-    with pytest.raises(Mistake, match=r"stream\(\), in autocommit"):
-        trial(both(streamed), setup=opened(), invariant=one_got_it)
+    with pytest.raises(Mistake, match="server-side cursor outside of a transaction"):
+        trial(both(claimed_by_a_cursor), setup=opened(""), invariant=one_got_it)
 
 
 def claimed(who: str, sql: Any) -> bool:
