@@ -24,7 +24,6 @@ from lost_update_lab.gates.postgres.connections import sent_by_the_end
 from lost_update_lab.gates.redis import coroutines
 from lost_update_lab.model.effects import NOBODY
 from lost_update_lab.runs.place import Active, anywhere, beside, connecting, here
-from lost_update_lab.servers.postgres.bypass import note
 
 _sleep = asyncio.sleep
 _wait_conn, _wait_conn_async = waiting.wait_conn, waiting.wait_conn_async
@@ -52,9 +51,7 @@ async def wait(connection: Any, gen: Any, *args: Any, **keywords: Any) -> Any:
 async def connect(cls: Any, *args: Any, **keywords: Any) -> Any:
     """The handshake is not a step."""
     with connecting(), beside():
-        connection = await driver.connect_async(cls, *args, **keywords)
-    note(connection)
-    return connection
+        return await driver.connect_async(cls, *args, **keywords)
 
 
 async def close(connection: Any) -> None:

@@ -25,8 +25,6 @@ def connect(cls: type[psycopg.Connection[Any]], *args: Any, **keywords: Any) -> 
     """The handshake is not a step, and no clock that it looks at is the worker's: it is made once, and kept."""
     with connecting(), beside():
         connection: psycopg.Connection[Any] = driver.connect(cls, *args, **keywords)
-    if not hasattr(connection, "explorer_played"):  # it has the number of another session
-        note(connection)
     return connection
 
 
@@ -34,7 +32,7 @@ def connecting_steps(cls: type[Any], conninfo: str = "", *args: Any) -> Generato
     """psycopg's own generator. A worker is given a session that it has kept, if there is one (kept.py)."""
     place = anywhere()
     if place is None or place.inside != 1 or not issubclass(cls, psycopg.Connection):
-        return (yield from driver.connecting(cls, conninfo, *args))
+        return note((yield from driver.connecting(cls, conninfo, *args)))
     server, made_as = place.run.at_gates.get(POSTGRES), (place.task.worker.index, conninfo)
     if place.run.fed:
         return place.run.played.make(cls, made_as) or place.run.refuse(place.task)
@@ -42,7 +40,7 @@ def connecting_steps(cls: type[Any], conninfo: str = "", *args: Any) -> Generato
     if isinstance(server, PostgresServer):
         kept = server.kept.take(made_as, place.task.worker.sessions.get(POSTGRES, ()))
     if kept is None:
-        connection = yield from driver.connecting(cls, conninfo, *args)
+        connection = note((yield from driver.connecting(cls, conninfo, *args)))
     else:
         connection = cls(kept.pgconn)
         driver.shut(kept, closed_connection())

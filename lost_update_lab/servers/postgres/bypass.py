@@ -67,11 +67,11 @@ class PostgresBypassDetector:
         return dict(self.admin.execute(SESSIONS).fetchall())
 
 
-def note(connection: Any) -> None:
-    """psycopg has made this connection in this process: with a session of its own, or with one that it had kept."""
-    if connection.pgconn not in _sessions:
-        _sessions.add(connection.pgconn)
-        _numbers.append(connection.info.backend_pid)
+def note(connection: Any) -> Any:
+    """psycopg has made this connection in this process, with a session of its own. Returns the connection."""
+    _sessions.add(connection.pgconn)
+    _numbers.append(connection.pgconn.backend_pid)
+    return connection
 
 
 def _is_open(session: PGconn) -> bool:
