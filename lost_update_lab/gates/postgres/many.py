@@ -20,7 +20,7 @@ from lost_update_lab.runs.place import here
 
 
 def executemany(cursor: Any, query: Any, params_seq: Iterable[Any], *, returning: bool = False) -> None:
-    if not _one_by_one(cursor):
+    if not by_a_worker(cursor):
         driver.executemany(cursor, query, params_seq, returning=returning)
         return
     results: list[Any] = []
@@ -34,7 +34,7 @@ def executemany(cursor: Any, query: Any, params_seq: Iterable[Any], *, returning
 async def executemany_async(
     cursor: Any, query: Any, params_seq: Iterable[Any], *, returning: bool = False
 ) -> None:
-    if not _one_by_one(cursor):
+    if not by_a_worker(cursor):
         await driver.executemany_async(cursor, query, params_seq, returning=returning)
         return
     results: list[Any] = []
@@ -45,7 +45,7 @@ async def executemany_async(
     driver.give_results(cursor, results, returning)
 
 
-def _one_by_one(cursor: Any) -> bool:
+def by_a_worker(cursor: Any) -> bool:
     """Does a worker send it? In a pipeline of its own it is refused, as everything there."""
     return here() is not None and not driver.in_pipeline(cursor.connection)
 

@@ -14,11 +14,11 @@ from psycopg.pq import ExecStatus
 
 from lost_update_lab.adapters import psycopg as driver
 from lost_update_lab.gates.patch import Patches
-from lost_update_lab.runs.place import here
+from lost_update_lab.gates.postgres.many import by_a_worker
 
 
 def stream(cursor: Any, query: Any, params: Any = None, **keywords: Any) -> Iterator[Any]:
-    if not _at_once(cursor):
+    if not by_a_worker(cursor):
         yield from driver.stream(cursor, query, params, **keywords)
         return
     psycopg.Cursor.execute(cursor, query, params, binary=keywords.get("binary"))
@@ -27,18 +27,13 @@ def stream(cursor: Any, query: Any, params: Any = None, **keywords: Any) -> Iter
 
 
 async def stream_async(cursor: Any, query: Any, params: Any = None, **keywords: Any) -> AsyncIterator[Any]:
-    if not _at_once(cursor):
+    if not by_a_worker(cursor):
         async for row in driver.stream_async(cursor, query, params, **keywords):
             yield row
         return
     await psycopg.AsyncCursor.execute(cursor, query, params, binary=keywords.get("binary"))
     for row in await psycopg.AsyncCursor.fetchall(cursor) if _has_rows(cursor) else ():
         yield row
-
-
-def _at_once(cursor: Any) -> bool:
-    """Does a worker send it? In a pipeline, psycopg refuses it."""
-    return here() is not None and not driver.in_pipeline(cursor.connection)
 
 
 def _has_rows(cursor: Any) -> bool:
