@@ -99,6 +99,7 @@ def server(
     besides = bool(left_out or written)
     found = ObservedPostgres(servers.database, sql, besides=besides, counted=of.names, may_make=())
     found.level, found.by_own_clock = level_of(level) if level else None, {*left_out, *written}
+    found.opening = of
     return found
 
 

@@ -31,10 +31,12 @@ _SKEW = timedelta(minutes=1)
 _WITH_ZONE, _WITHOUT_ZONE = ("{}",), ("({} AT TIME ZONE 'UTC')", "{}::timestamptz")
 _BETWEEN = sql.SQL("({} BETWEEN {}::timestamptz AND statement_timestamp() + interval '1 s')")
 _CASE = sql.SQL("CASE WHEN {} THEN {} ELSE {}::text END")
-#: which row a key refers to: by its values, and by its place, since two new rows may have the same values
+#: which row a key refers to: by its values, and by how many rows come before it, since two new rows may have the same
+#: values
 _ROW = sql.SQL(
-    "(SELECT coalesce((SELECT ctid::text || (to_jsonb(lab_row) - {}::text[])::text FROM ONLY {} lab_row WHERE {} = "
-    "lab_key), 'random') FROM (SELECT {} AS lab_key) lab_outer)"
+    "(SELECT coalesce((SELECT (SELECT count(*) FROM ONLY {1} lab_other WHERE lab_other.ctid < lab_row.ctid) "
+    "|| (to_jsonb(lab_row) - {0}::text[])::text FROM ONLY {1} lab_row WHERE {2} = "
+    "lab_key), 'random') FROM (SELECT {3} AS lab_key) lab_outer)"
 )
 #: how many times in the column are earlier
 _RANK = sql.SQL(

@@ -16,7 +16,9 @@ OWN = ("explorer", "explorer_opening", "explorer_before")
 NOT_THE_USERS = f"nspname NOT IN {('pg_catalog', 'information_schema', *OWN)} AND nspname !~ '^pg_'"
 
 _TABLES = f"""
-SELECT c.oid, nspname, relname FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace
+SELECT c.oid, nspname, relname, coalesce((
+    SELECT option_value::int FROM pg_options_to_table(reloptions) WHERE option_name = 'fillfactor'), 100)
+FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace
 WHERE relkind = 'r' AND {NOT_THE_USERS}
 AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.objid = c.oid AND d.classid = 'pg_class'::regclass AND d.deptype = 'e')
 ORDER BY nspname, relname
@@ -66,7 +68,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """`refers`: column → the oid of the table whose key it holds."""
+    """`refers`: column → the oid of the table whose key it holds. `fillfactor`: percents of a page for new rows."""
 
     oid: int
     schema: str
@@ -74,6 +76,7 @@ class Table:
     columns: tuple[Column, ...]
     key: tuple[str, ...]
     refers: tuple[tuple[str, int], ...]
+    fillfactor: int = 100
 
     @property
     def title(self) -> str:
@@ -118,7 +121,7 @@ class Catalogue:
 def look(connection: psycopg.Connection[Any]) -> Catalogue:
     """The database as it is now."""
     found = connection.execute(_TABLES).fetchall()
-    oids = [oid for oid, _, _ in found]
+    oids = [oid for oid, *_ in found]
     columns = _by_first(connection.execute(_COLUMNS, [oids]).fetchall())
     keys = _by_first(connection.execute(_KEYS, [oids]).fetchall())
     tables = tuple(
@@ -129,8 +132,9 @@ def look(connection: psycopg.Connection[Any]) -> Catalogue:
             tuple(_column(*row) for row in columns.get(oid, ())),
             next((tuple(names) for kind, names, _ in keys.get(oid, ()) if kind == "p"), ()),
             tuple((names[0], to) for kind, names, to in keys.get(oid, ()) if kind == "f" and len(names) == 1),
+            fillfactor,
         )
-        for oid, schema, name in found
+        for oid, schema, name, fillfactor in found
     )
     sequences = tuple(_sequence(connection, *row) for row in connection.execute(_SEQUENCES).fetchall())
     out_of_reach = tuple(what for (what,) in connection.execute(_OUT_OF_REACH).fetchall())

@@ -3,9 +3,16 @@
 A table's contents are known by a sum: of 64-bit hashes of its rows' texts, with their number. Equal rows give equal
 sums in any order. Columns that the server computes from others are left out.
 
-A table is restored in two steps, `empty` and `fill`, and is vacuumed in between. So its rows always have the same
-places on disk. An UPDATE of many rows locks them in the order of their places: whether two such commands end in a
-deadlock would depend on the schedules that ran before.
+The rows of a restored table always come in the same order. An UPDATE of many rows locks them in the order of their
+places on disk: whether two such commands end in a deadlock would depend on the schedules that ran before. So `empty`
+deletes all rows, and inserts them again behind the dead ones, on the same page:
+
+    page:   1 2 3    2'    1 2 3    1' 3'    1 2 3    …    half of it is used: VACUUM, and `fill` begins at its front
+            opening  run   opening  run      opening
+
+A page that was less than half full has room for what the next schedule writes. Were it full, PostgreSQL would tidy it
+up, and put the next row anywhere. To vacuum after each schedule costs a fifth of the schedules per second, as each
+session then loads its knowledge of the table again (`python -m loadtest.bench.own_code`).
 """
 
 from __future__ import annotations
@@ -32,16 +39,25 @@ _LOOK = sql.SQL(
     "IF lab_written[{number}] THEN lab_now := {sum}; "
     "IF lab_now <> {opening} THEN lab_found := lab_found || '{number}:' || lab_now || ','; END IF; END IF;"
 )
-#: a table that was not written and differs all the same is found as "number!,"
+_INSERT = "INSERT INTO {table} ({columns}) OVERRIDING SYSTEM VALUE SELECT {columns} FROM {kept};"
+#: The planner knows of it what it knows of a table that was just filled (postgres.py), and less than half of its only
+#: page is used: by so many rows, dead ones too, each as large as the largest, with its pointer and what aligns it
+_HAS_ROOM = (
+    "(SELECT relpages = 0 AND reltuples = 0 FROM pg_class WHERE oid = {oid}) "
+    "AND pg_relation_size({oid}) <= lab_page AND (SELECT coalesce(max((lab_row.ctid::text::point)[1]) "
+    "* (max(pg_column_size(lab_row.*)) + 12), lab_page) FROM ONLY {table} lab_row) < lab_page * {fillfactor} / 200"
+)
+#: a table that was not written and differs all the same is found as "number!,". Of several rows, those that were
+#: written may have the same contents, and other places
 _EMPTY = sql.SQL(
-    "IF lab_every OR lab_written[{number}] THEN IF {sum} <> {opening} THEN DELETE FROM ONLY {table}; "
+    "IF lab_every OR lab_written[{number}] THEN "  # noqa: S608  (names that psycopg has quoted)
+    "IF lab_written[{number}] AND {several} OR {sum} <> {opening} THEN "
+    f"lab_room := lab_written[{{number}}] AND NOT lab_afresh AND {_HAS_ROOM}; DELETE FROM ONLY {{table}}; "
+    f"IF lab_room THEN {_INSERT} ELSE "
     "lab_found := lab_found || '{number}' || CASE WHEN lab_written[{number}] THEN ',' ELSE '!,' END; "
-    "END IF; END IF;"
+    "END IF; END IF; END IF;"
 )
-_FILL = sql.SQL(
-    "IF {number} = ANY(lab_empty) THEN "
-    "INSERT INTO {table} ({columns}) OVERRIDING SYSTEM VALUE SELECT {columns} FROM {kept}; END IF;"
-)
+_FILL = sql.SQL(f"IF {{number}} = ANY(lab_empty) THEN {_INSERT} END IF;")
 #: a sequence that was never used has no last value, and may have been set to begin elsewhere: it is read itself
 _SEQUENCES = sql.SQL(
     "FOR lab_sequence IN SELECT * FROM (VALUES {was}) AS lab_was (name, last, called, id) "
@@ -63,7 +79,12 @@ class KeptTable:
 
     @property
     def is_large(self) -> bool:
-        return bool(self.table.key) and int(self.opening.partition("/")[2]) >= LARGE_FROM
+        return bool(self.table.key) and self.rows >= LARGE_FROM
+
+    @property
+    def rows(self) -> int:
+        """How many it had after the setup."""
+        return int(self.opening.partition("/")[2])
 
     def fields(self, left_out: Names = (), by_server: ByServer | None = None) -> dict[str, sql.Composable]:
         table, columns = self.table, columns_of(self.table, left_out, by_server)
@@ -71,7 +92,9 @@ class KeptTable:
             "number": sql.Literal(self.number),
             "sum": sum_of(table, table.quoted, left_out, by_server),
             "opening": sql.Literal(self.opening),
-            "title": sql.Literal(table.title),
+            "several": sql.Literal(bool(self.opening) and self.rows > 1),
+            "oid": sql.Literal(table.oid),
+            "fillfactor": sql.Literal(table.fillfactor),
             "table": table.quoted,
             "kept": self.kept,
             "columns": columns_of(table),
@@ -110,16 +133,19 @@ def looking(
 
 
 def emptying(schema: str, tables: Iterable[KeptTable], sequences: Collection[Sequence]) -> sql.Composed:
-    """The function (every) → the numbers of the tables that it has emptied, to be filled: those of the written ones
-    that differ from their opening state, or all that differ. It sets each sequence back to its number, and restores the
-    large tables, of which it moves only what has changed."""
+    """The function (every, afresh) → the numbers of the tables that it has emptied, to be vacuumed and filled. It
+    restores the written tables, or `every` table that differs; `afresh`: none behind its dead rows. It sets each
+    sequence back to its number, and restores the large tables, of which it moves only what has changed."""
     parts: list[sql.Composable] = []
     for each in tables:
         parts.append((large.PUT_BACK if each.is_large else _EMPTY).format(**each.fields()))
     parts += [_set_back(sequences)] if sequences else []
     parts += [written.forget(schema), sql.SQL(";")]
-    declared = f"lab_sequence record; lab_written bool[] := {schema}.written();"
-    return _function(sql.Identifier(schema, "empty"), "lab_every bool", declared, parts)
+    declared = (
+        f"lab_sequence record; lab_written bool[] := {schema}.written(); lab_room bool; "
+        "lab_page int := current_setting('block_size'); "
+    )
+    return _function(sql.Identifier(schema, "empty"), "lab_every bool, lab_afresh bool", declared, parts)
 
 
 def filling(schema: str, tables: Iterable[KeptTable]) -> sql.Composed:

@@ -33,8 +33,8 @@ DISTANCE = 1009  # what draw_ahead moves the first sequence by; the second by tw
 #: it waits up to 5 s for each session that has read the table and is inside of a transaction, if it may truncate
 _VACUUM = sql.SQL("VACUUM (PROCESS_TOAST false, TRUNCATE {}) {}")
 #: the catalogue itself, of numbers below 16384, is locked now and then: by autovacuum
-_EMPTY = """
-SELECT {}.empty($1), NOT EXISTS (SELECT FROM pg_locks l JOIN pg_database d ON l.database = d.oid
+_ALONE = """
+SELECT NOT EXISTS (SELECT FROM pg_locks l JOIN pg_database d ON l.database = d.oid
 WHERE locktype = 'relation' AND datname = current_database() AND pid <> pg_backend_pid() AND relation >= 16384)
 """
 #: as those of a table that is empty and was truncated: with others, the planner may choose another plan
@@ -65,6 +65,8 @@ class PostgresSnapshot:
                 f"the database holds {', '.join(found)}: no snapshot puts that back. "
                 "Explore in a database without it"
             )
+        #: somebody asks where on disk a row is (ctid), which must be the same place in each run
+        self.shows_places = False
         self._runs = 0
         self._kept: list[KeptTable] = []
         self._looks: dict[tuple[str, ...], str] = {}
@@ -126,7 +128,8 @@ class PostgresSnapshot:
         self._define()
         run("SET session_replication_role = replica")
         run("SET track_counts = off")  # what it restores is no change
-        self.connection.pgconn.prepare(b"empty", _EMPTY.format(self.schema).encode())
+        self.connection.pgconn.prepare(b"empty", f"SELECT {self.schema}.empty($1, $2)".encode())
+        self.connection.pgconn.prepare(b"alone", _ALONE.encode())
         self.connection.pgconn.prepare(b"fill", f"SELECT {self.schema}.fill($1)".encode())
         self.connection.pgconn.prepare(b"changed", self.contents_sql().encode())
 
@@ -166,12 +169,12 @@ class PostgresSnapshot:
 
     def _restore(self, every: bool) -> str:
         """Returns a table that differed and seemed not to be written."""
-        result = self.connection.pgconn.exec_prepared(b"empty", (b"t" if every else b"f",))
-        if not (emptied := self._done(result)):
+        how = [b"t" if each else b"f" for each in (every, self.shows_places)]
+        if not (emptied := self._done(self.connection.pgconn.exec_prepared(b"empty", how))):
             return ""
         numbers = emptied.replace("!", "").strip(",")
         tables = [self.tables[int(number) - 1] for number in numbers.split(",")]
-        alone = result.get_value(0, 1) == b"t"
+        alone = self._done(self.connection.pgconn.exec_prepared(b"alone", ())) == "t"
         truncates = sql.SQL("true" if alone else "false")
         vacuum = _VACUUM.format(truncates, sql.SQL(", ").join(table.quoted for table in tables))
         self._done(self.connection.pgconn.exec_(vacuum.as_bytes(self.connection)))

@@ -33,6 +33,7 @@ from lost_update_lab.servers.postgres.shadows import SET_CLOCK, shadows, told
 from lost_update_lab.servers.postgres.transactions import NOT_STRICT, PostgresWay
 from lost_update_lab.servers.postgres.unseen import QUESTIONS, HiddenOnPostgres
 from lost_update_lab.snapshot.other_sessions import is_locked_out
+from lost_update_lab.snapshot.postgres import PostgresSnapshot
 from lost_update_lab.snapshot.written import LOOK_AT_ALL, publish
 
 POSTGRES = "postgres"
@@ -55,6 +56,8 @@ class PostgresServer(Plain):
     level: IsolationLevel | None = None
     #: columns, each with its table, into which its own clock may write, and not the virtual one: they hold no lease
     by_own_clock: Collection[tuple[str, str]] = ()
+    #: the rows that it begins with. Where they are is the same in each run if a command names a place
+    opening: PostgresSnapshot | None = None
 
     def __init__(
         self,
@@ -126,6 +129,8 @@ class PostgresServer(Plain):
 
     def before_step(self, op: Op) -> None:
         self.answers.hears(op)
+        if self.opening and "ctid" in op.text.lower():
+            self.opening.shows_places = True
 
     def ask_again(self) -> None:
         """A command has ended, so others may be free."""
