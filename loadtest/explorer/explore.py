@@ -201,17 +201,17 @@ def _opened(job: Job, turns: Turns | None, bounds: Bounds | None, **given: Any) 
     urls = _addresses(strategy)
     values = {"think": [job.work / 1000, job.work / 1000], **patience(strategy, job.workers), **given}
     system = LedgerSystem(job, turns, values, urls)
-    postgres = PostgresServer(
-        os.environ["DATABASE_URL"],
-        contents_sql(system.database),
-        besides=True,
-        counted=system.database.names,
-        # what is handed in. Of the lab's own, every command is known; the ledger's triggers would make each of
-        # their writes one that looks, which takes a third more schedules and finds nothing
-        may_make=ddl.TABLES if ":" in job.strategy else None,
-    )
-    postgres.opening = system.database
-    servers: list[PostgresServer | RedisServer | MariaDBServer | Files] = [postgres]
+    servers: list[PostgresServer | RedisServer | MariaDBServer | Files] = [
+        PostgresServer(
+            os.environ["DATABASE_URL"],
+            contents_sql(system.database),
+            besides=True,
+            opening=system.database,
+            # what is handed in. Of the lab's own, every command is known; the ledger's triggers would make each of
+            # their writes one that looks, which takes a third more schedules and finds nothing
+            may_make=ddl.TABLES if ":" in job.strategy else None,
+        )
+    ]
     servers += [RedisServer(url, name) for name, url in urls.items()]
     servers += [Files()] if job.one_machine else []
     if job.where == "mariadb":

@@ -97,9 +97,8 @@ def server(
     # what is put back is what the setup has made
     written: Names = frozenset(by_server.columns) if by_server else frozenset()
     besides = bool(left_out or written)
-    found = ObservedPostgres(servers.database, sql, besides=besides, counted=of.names, may_make=())
+    found = ObservedPostgres(servers.database, sql, besides=besides, opening=of, may_make=())
     found.level, found.by_own_clock = level_of(level) if level else None, {*left_out, *written}
-    found.opening = of
     return found
 
 

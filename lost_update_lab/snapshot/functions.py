@@ -31,6 +31,8 @@ from lost_update_lab.snapshot.large import LARGE_FROM
 Names = Collection[tuple[str, str]]
 _HASH = sql.SQL("hashtextextended(ROW({})::text, 0)")
 _SUM = sql.SQL("(SELECT coalesce(sum({}), 0) || '/' || count(*) FROM ONLY {})")
+#: what differs for equal rows, too, if they come in another order
+_IN_ORDER = sql.SQL("(SELECT coalesce(hashtextextended(string_agg(ROW({})::text, ','), 0), 0) FROM ONLY {})")
 _FUNCTION = sql.SQL("CREATE OR REPLACE FUNCTION {}({}) RETURNS text LANGUAGE plpgsql {} AS {}")
 _BODY = sql.SQL(
     "#variable_conflict use_column\nDECLARE lab_found text := ''; lab_now text; {}{} BEGIN {} RETURN lab_found; END"
@@ -47,11 +49,10 @@ _HAS_ROOM = (
     "AND pg_relation_size({oid}) <= lab_page AND (SELECT coalesce(max((lab_row.ctid::text::point)[1]) "
     "* (max(pg_column_size(lab_row.*)) + 12), lab_page) FROM ONLY {table} lab_row) < lab_page * {fillfactor} / 200"
 )
-#: a table that was not written and differs all the same is found as "number!,". Of several rows, those that were
-#: written may have the same contents, and other places
+#: a table that was not written and differs all the same is found as "number!,"
 _EMPTY = sql.SQL(
     "IF lab_every OR lab_written[{number}] THEN "  # noqa: S608  (names that psycopg has quoted)
-    "IF lab_written[{number}] AND {several} OR {sum} <> {opening} THEN "
+    "IF {now_in_order} <> {in_order} THEN "
     f"lab_room := lab_written[{{number}}] AND NOT lab_afresh AND {_HAS_ROOM}; DELETE FROM ONLY {{table}}; "
     f"IF lab_room THEN {_INSERT} ELSE "
     "lab_found := lab_found || '{number}' || CASE WHEN lab_written[{number}] THEN ',' ELSE '!,' END; "
@@ -69,13 +70,15 @@ _MOVED = sql.SQL("WHEN {} THEN (SELECT is_called OR last_value <> last FROM {})"
 
 @dataclass(frozen=True, slots=True)
 class KeptTable:
-    """A table, its number from 1, the table that keeps its opening rows, and the sum of these. `since`: large.py."""
+    """A table, its number from 1, the table that keeps its opening rows, the sum of these, and their hash in their
+    order. `since`: large.py."""
 
     number: int
     table: Table
     kept: sql.Identifier
     since: int
     opening: str = ""
+    in_order: int = 0
 
     @property
     def is_large(self) -> bool:
@@ -92,7 +95,8 @@ class KeptTable:
             "number": sql.Literal(self.number),
             "sum": sum_of(table, table.quoted, left_out, by_server),
             "opening": sql.Literal(self.opening),
-            "several": sql.Literal(bool(self.opening) and self.rows > 1),
+            "now_in_order": in_order(table, table.quoted),
+            "in_order": sql.Literal(self.in_order),
             "oid": sql.Literal(table.oid),
             "fillfactor": sql.Literal(table.fillfactor),
             "table": table.quoted,
@@ -118,6 +122,11 @@ def sum_of(
     return _SUM.format(_HASH.format(columns_of(table, left_out, by_server)), where)
 
 
+def in_order(table: Table, where: sql.Identifier) -> sql.Composed:
+    """The same, of all columns, and of the order in which the rows come."""
+    return _IN_ORDER.format(columns_of(table), where)
+
+
 def looking(
     name: sql.Identifier,
     tables: Iterable[KeptTable],
@@ -132,15 +141,20 @@ def looking(
     return _function(name, "lab_written bool[]", "", parts, "STABLE")
 
 
-def emptying(schema: str, tables: Iterable[KeptTable], sequences: Collection[Sequence]) -> sql.Composed:
-    """The function (every, afresh) → the numbers of the tables that it has emptied, to be vacuumed and filled. It
-    restores the written tables, or `every` table that differs; `afresh`: none behind its dead rows. It sets each
-    sequence back to its number, and restores the large tables, of which it moves only what has changed."""
+def emptying(
+    schema: str, tables: Iterable[KeptTable], sequences: Collection[Sequence], counts: bool
+) -> sql.Composed:
+    """The function (every, afresh) → the numbers of the tables that it has emptied, to be vacuumed and filled.
+
+    It restores the written tables, or `every` table that differs; `afresh`: none behind its dead rows. It sets each
+    sequence back to its number, and restores the large tables, of which it moves only what has changed. `counts`: as in
+    PostgresSnapshot.
+    """
     parts: list[sql.Composable] = []
     for each in tables:
         parts.append((large.PUT_BACK if each.is_large else _EMPTY).format(**each.fields()))
     parts += [_set_back(sequences)] if sequences else []
-    parts += [written.forget(schema), sql.SQL(";")]
+    parts += [written.forget(schema), sql.SQL(";")] if counts else []
     declared = (
         f"lab_sequence record; lab_written bool[] := {schema}.written(); lab_room bool; "
         "lab_page int := current_setting('block_size'); "

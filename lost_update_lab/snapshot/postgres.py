@@ -77,6 +77,12 @@ class PostgresSnapshot:
         return self.catalogue.tables
 
     @property
+    def counts(self) -> bool:
+        """Are the tables that a schedule has written told by PostgreSQL's counters?"""
+        rows = sum(each.rows for each in self._kept)
+        return len(self.tables) > written.FEW_TABLES or rows > written.FEW_ROWS
+
+    @property
     def names(self) -> list[str]:
         """The names of the tables that the contents show."""
         return [table.name for table in self.tables]
@@ -120,12 +126,14 @@ class PostgresSnapshot:
             columns = functions.columns_of(table)
             copy = sql.SQL("CREATE UNLOGGED TABLE {} AS SELECT {} FROM ONLY {}")
             run(copy.format(kept.kept, columns, table.quoted))
-            self._kept.append(replace(kept, opening=self._sum(kept)))
+            ordered = self._value(functions.in_order(table, kept.kept))
+            self._kept.append(replace(kept, opening=self._sum(kept), in_order=ordered))
             if self._kept[-1].is_large:
                 key = sql.SQL(", ").join(map(sql.Identifier, table.key))
                 run(sql.SQL("CREATE UNIQUE INDEX ON {} ({})").format(kept.kept, key))
-        run(written.make(self.schema, self.tables))
-        self._define()
+        make = written.make if self.counts else written.make_always
+        run(make(self.schema, self.tables))
+        self._define(self.catalogue)
         run("SET session_replication_role = replica")
         run("SET track_counts = off")  # what it restores is no change
         self.connection.pgconn.prepare(b"empty", f"SELECT {self.schema}.empty($1, $2)".encode())
@@ -135,19 +143,20 @@ class PostgresSnapshot:
 
     def _sum(self, kept: KeptTable, left_out: Names = (), by_server: ByServer | None = None) -> str:
         """Of the opening rows."""
-        query = sql.SQL("SELECT {}").format(functions.sum_of(kept.table, kept.kept, left_out, by_server))
-        row = self.connection.execute(query).fetchone()
-        assert row
-        return str(row[0])
+        return str(self._value(functions.sum_of(kept.table, kept.kept, left_out, by_server)))
 
-    def _define(self) -> None:
+    def _value(self, of: sql.Composed) -> Any:
+        row = self.connection.execute(sql.SQL("SELECT {}").format(of)).fetchone()
+        assert row
+        return row[0]
+
+    def _define(self, found: Catalogue) -> None:
         """Define the functions that restore everything that still exists."""
-        found = look(self.connection)
         there = {table.oid for table in found.tables}
         names = {each.quoted.as_string() for each in found.sequences}
         kept = [each for each in self._kept if each.table.oid in there]
         sequences = [each for each in self.catalogue.sequences if each.quoted.as_string() in names]
-        self.connection.execute(functions.emptying(self.schema, kept, sequences))
+        self.connection.execute(functions.emptying(self.schema, kept, sequences, self.counts))
         self.connection.execute(functions.filling(self.schema, kept))
 
     def restore(self) -> None:
@@ -164,7 +173,7 @@ class PostgresSnapshot:
     def restore_all(self) -> None:
         """The same, also where sessions wrote that were not told to publish their counts, and if tables or sequences
         have been dropped since."""
-        self._define()
+        self._define(look(self.connection))
         self._restore(every=True)
 
     def _restore(self, every: bool) -> str:

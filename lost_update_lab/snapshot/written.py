@@ -5,6 +5,9 @@ PostgreSQL counts each row that is inserted, updated or deleted, for each table,
 What has no count gives the table another file: TRUNCATE, and every rewrite. A session adds its counts to the shared
 ones at most once a second, unless it is told to (PUBLISH). So a session that has committed is told to, before anybody
 looks. Counters that were reset, or a session that does not count, mean that every table may have been written.
+
+In a small database each table counts as written, always: to look at it costs less than to ask for its counters. For one
+table that is 6 to 13 % more schedules per second (the cases of `python -m loadtest.bench.own_code`).
 """
 
 from __future__ import annotations
@@ -21,6 +24,8 @@ from lost_update_lab.snapshot.catalogue import OWN, Table
 PUBLISH = b"SELECT pg_catalog.pg_stat_force_next_flush(), pg_catalog.current_setting('track_counts')"
 #: after this every table may have been written: a client has committed that was told nothing
 LOOK_AT_ALL = f"UPDATE {OWN[1]}.counted SET inserted = NULL RETURNING 1"  # noqa: S608  (a name of our own)
+#: a database is small up to
+FEW_TABLES, FEW_ROWS = 3, 30
 _COLUMNS = sql.SQL("file, inserted, updated, deleted, reset")
 _NOW = sql.SQL(
     "pg_relation_filenode(c.oid), pg_stat_get_tuples_inserted(c.oid), pg_stat_get_tuples_updated(c.oid), "
@@ -36,6 +41,7 @@ _MAKE = sql.SQL(
     "CREATE FUNCTION {schema}.written() RETURNS bool[] LANGUAGE sql AS $$ SELECT coalesce(array_agg("
     "file IS NULL OR ROW({columns}) IS DISTINCT FROM ROW({now}) ORDER BY number), '{{}}') FROM {schema}.counted c $$"
 )
+_ALL = sql.SQL("CREATE FUNCTION {}.written() RETURNS bool[] LANGUAGE sql IMMUTABLE AS {}")
 _FORGET = sql.SQL(
     "UPDATE {schema}.counted c SET ({columns}) = ROW({now}) "
     "WHERE file IS NOT NULL AND ROW({columns}) IS DISTINCT FROM ROW({now})"
@@ -47,6 +53,12 @@ def make(schema: str, tables: Sequence[Table]) -> sql.Composed:
     an array with one truth value for each of them."""
     oids = sql.Literal([table.oid for table in tables])
     return _MAKE.format(schema=sql.Identifier(schema), columns=_COLUMNS, now=_NOW, oids=oids)
+
+
+def make_always(schema: str, tables: Sequence[Table]) -> sql.Composed:
+    """The same function, by which each table is written."""
+    every = sql.Literal(f"SELECT '{{{','.join('t' for _ in tables)}}}'::bool[]")
+    return _ALL.format(sql.Identifier(schema), every)
 
 
 def forget(schema: str) -> sql.Composed:

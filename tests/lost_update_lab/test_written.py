@@ -11,7 +11,7 @@ import pytest
 
 from lost_update_lab import Mistake, Result, explore, worker
 from lost_update_lab.model.errors import Broken
-from lost_update_lab.snapshot import functions, large
+from lost_update_lab.snapshot import functions, large, written
 from lost_update_lab.snapshot.postgres import PostgresSnapshot
 from lost_update_lab.snapshot.written import publish
 
@@ -83,11 +83,12 @@ def database(scenario_urls: tuple[str, str]) -> Iterator[str]:
             sql.execute("DROP DATABASE test_written WITH (FORCE)")
 
 
-@pytest.fixture(params=[large.LARGE_FROM, 1], ids=["small tables", "large tables"])
+@pytest.fixture(params=["small tables", "large tables"])
 def snapshot(
     database: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[PostgresSnapshot]:
-    monkeypatch.setattr(functions, "LARGE_FROM", request.param)
+    monkeypatch.setattr(functions, "LARGE_FROM", 1 if request.param == "large tables" else large.LARGE_FROM)
+    monkeypatch.setattr(written, "FEW_TABLES", 9 if request.param == "small database" else 0)
     found = PostgresSnapshot(psycopg.connect(database, autocommit=True))
     yield found
     found.close()
@@ -99,6 +100,7 @@ def session(database: str) -> Iterator[psycopg.Connection[Any]]:
         yield found
 
 
+@pytest.mark.parametrize("snapshot", ["small tables", "large tables", "small database"], indirect=True)
 def test_every_way_to_write(snapshot: PostgresSnapshot, session: psycopg.Connection[Any]) -> None:
     opening = session.execute(SAME).fetchone()
     for way, tables in WAYS.items():

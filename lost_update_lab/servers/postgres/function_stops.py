@@ -37,7 +37,7 @@ FUNCTIONS = f"""
 SELECT p.oid::regprocedure::text, proname, lanname, prosrc, pg_get_functiondef(p.oid), proconfig::text,
     prorettype = 'trigger'::regtype, lanname IN ('plpgsql', 'sql') AND provolatile = 'v'
 FROM pg_proc p JOIN pg_language l ON l.oid = prolang JOIN pg_namespace n ON n.oid = pronamespace
-WHERE prokind IN ('f', 'p') AND prorettype <> 'event_trigger'::regtype
+WHERE p.oid >= 16384 AND prokind IN ('f', 'p') AND prorettype <> 'event_trigger'::regtype
 AND {NOT_THE_USERS}
 AND NOT EXISTS (SELECT FROM pg_depend WHERE objid = p.oid AND classid = 'pg_proc'::regclass AND deptype = 'e')
 """  # noqa: S608  (names of our own)

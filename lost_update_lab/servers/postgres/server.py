@@ -48,33 +48,31 @@ Look = tuple[bytes, bytes, Ends]
 
 class PostgresServer(Plain):
     """`contents_sql`: one query whose rows are all that the system keeps there. `besides`: its last column can be read
-    but makes no state, such as times of day. `counted`: the names of the tables that it shows, if it looks only at
-    those that PostgreSQL's counters say were written (snapshot/written.py)."""
+    but makes no state, such as times of day. `opening`: the snapshot whose contents these are."""
 
     name, virtual_by, lags, cancels = POSTGRES, "shadowed functions", False, True
     #: the isolation level of transactions that do not ask for one; None: what their sessions have
     level: IsolationLevel | None = None
     #: columns, each with its table, into which its own clock may write, and not the virtual one: they hold no lease
     by_own_clock: Collection[tuple[str, str]] = ()
-    #: the rows that it begins with. Where they are is the same in each run if a command names a place
-    opening: PostgresSnapshot | None = None
 
     def __init__(
         self,
         url: str,
         contents_sql: str,
         besides: bool = False,
-        counted: Collection[str] = (),
+        opening: PostgresSnapshot | None = None,
         may_make: Collection[str] | None = None,
     ) -> None:
         """`may_make`: the commands by which operations may make what is no row. None: whoever explores them knows all
         that they send, so neither what they make is watched, nor whether others come between a look and a lock."""
         self.may_make = may_make
-        self._columns, self._counted = -1 if besides else None, bool(counted)
+        self._columns, self._opening = -1 if besides else None, opening
+        self._counted = opening is not None and opening.counts
         self.admin: psycopg.Connection[Any] = psycopg.connect(url, autocommit=True)
         self.admin.execute(LOOKS_WITHIN)
         questions = {b"contents": contents_sql, b"blockers": BLOCKERS, b"held": HELD}
-        questions |= QUESTIONS | ({b"look_at_all": LOOK_AT_ALL} if counted else {})
+        questions |= QUESTIONS | ({b"look_at_all": LOOK_AT_ALL} if self._counted else {})
         self._prepare(questions)
         self._seen: dict[int, Look] = {}
         self.version, self.steps_by, self._proving, self.learns, self._refuses = 0, 0, False, False, False
@@ -90,7 +88,7 @@ class PostgresServer(Plain):
         self.looks = Looks(self.admin, self._blockers_of, watched=may_make is not None)
         self.answers, self.way = PostgresAnswers(), PostgresWay()
         self.draws, self.overlaps, self.kept = Draws(), Overlaps(), KeptSessions()
-        self.unseen = HiddenOnPostgres(self.ask, " ".join(counted) or contents_sql)
+        self.unseen = HiddenOnPostgres(self.ask, " ".join(opening.names) if opening else contents_sql)
         #: commands that read and write
         self.compound = Compound(partial(self.unseen.names_of, b"called"), looks=may_make is not None)
 
@@ -129,8 +127,8 @@ class PostgresServer(Plain):
 
     def before_step(self, op: Op) -> None:
         self.answers.hears(op)
-        if self.opening and "ctid" in op.text.lower():
-            self.opening.shows_places = True
+        if self._opening and "ctid" in op.text.lower():
+            self._opening.shows_places = True
 
     def ask_again(self) -> None:
         """A command has ended, so others may be free."""
