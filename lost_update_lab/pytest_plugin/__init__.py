@@ -42,6 +42,8 @@ TOO_EARLY = (
     "and race.worker('Ann', redeem, 'XMAS'). If the test itself needs a server, set {} = \"embedded\" for pytest."
 )
 LONGEST = 150  # characters of a page's name
+#: the names of the modules of all tests
+MODULES = pytest.StashKey[frozenset[str]]()
 RECORDER = pytest.StashKey[Any]()
 MUTATOR = pytest.StashKey[Any]()
 
@@ -113,6 +115,22 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
     finally:
         if recorder:
             recorder.begin("")
+
+
+@pytest.hookimpl(tryfirst=True)  # before some are deselected: their files have been imported, too
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    config.stash[MODULES] = frozenset(map(_module_of, items))
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Its schedules need not look at the other tests' files."""
+    if modules := sys.modules.get("lost_update_lab.runs.modules"):  # a test explores something
+        modules.Tests.collected = item.config.stash.get(MODULES, frozenset())
+        modules.Tests.running = _module_of(item)
+
+
+def _module_of(item: pytest.Item) -> str:
+    return str(getattr(getattr(item, "module", None), "__name__", ""))
 
 
 @pytest.fixture

@@ -297,12 +297,13 @@ def volatile(serial: SerialOrders, opened: Opened) -> None:
     system = serial.system
     order = tuple(i for i, worker in enumerate(system.scenario.callers) for _ in worker.operations)
     held_at_first = carried(system.scenario)
-    begun = None if opened.has_run else _first_run(serial, opened, order)
-    if not begun:
-        serial.run(order)
     theirs = {
         str(getattr(each.call, "__module__", "")) for w in system.scenario.callers for each in w.operations
     }
+    modules.Tests.under_test = theirs
+    begun = None if opened.has_run else _first_run(serial, opened, order)
+    if not begun:
+        serial.run(order)
     held_before = modules.state(first=theirs)
     meanwhile = Meanwhile(system.scenario, held_before)
     first, one = serial.run(order, meanwhile), rows_of(system)

@@ -4,6 +4,7 @@ those words, and never a verdict. One that is made once, while clients warm up, 
 
 from __future__ import annotations
 
+import importlib
 import secrets
 import sys
 import threading
@@ -28,6 +29,7 @@ from lost_update_lab.runs.found import SearchResult
 from lost_update_lab.runs.memory import Memory, changed
 from lost_update_lab.runs.plain_state import places
 from lost_update_lab.search.search import Search
+from tests.lost_update_lab import bank
 from tests.lost_update_lab.bank import Bank, locked_by
 
 made: dict[str, Any] = {}
@@ -225,6 +227,53 @@ class Obliging:
 
     def __getattr__(self, name: str) -> Callable[[], None]:
         return lambda: None
+
+
+@pytest.mark.parametrize(
+    ("text", "looked_at"),
+    [
+        ("", False),
+        ("from lab_suite import test_others", True),
+        ("from lab_suite.test_others import count", True),
+        ("from lab_suite.test_others import Kept", True),
+        ("from lab_suite.test_others import kept", True),
+        ("from lab_suite import helper", True),  # which imports it
+    ],
+)
+def test_a_file_of_other_tests_is_looked_at_if_the_running_one_refers_to_it(
+    text: str, looked_at: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = {
+        "__init__": "",
+        "test_others": "class Kept: pass\nkept = Kept()\ndef count(): pass",
+        "helper": "from lab_suite.test_others import count as counted",
+        "test_runs": text,
+    }
+    (tmp_path / "lab_suite").mkdir()
+    for name, source in files.items():
+        (tmp_path / "lab_suite" / f"{name}.py").write_text(source)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(modules, "is_own", lambda file: file.startswith(str(tmp_path)))
+    others, running = "lab_suite.test_others", "lab_suite.test_runs"
+    monkeypatch.setattr(modules.Tests, "collected", {others, running})
+    monkeypatch.setattr(modules.Tests, "running", running)
+    try:
+        importlib.import_module(others)
+        importlib.import_module(running)
+        looked = {each.__name__ for each in modules.own_modules("")}
+        assert running in looked
+        assert (others in looked) is looked_at
+        monkeypatch.setattr(modules.Tests, "under_test", {others})
+        assert others in {each.__name__ for each in modules.own_modules("")}, "operations are there"
+    finally:
+        for name in [each for each in sys.modules if each.partition(".")[0] == "lab_suite"]:
+            del sys.modules[name]
+
+
+def test_pytest_tells_whose_test_runs() -> None:
+    assert modules.Tests.running == __name__
+    assert __name__ in modules.Tests.collected
+    assert bank.__name__ not in modules.Tests.collected
 
 
 def test_an_object_that_has_every_attribute_is_no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
