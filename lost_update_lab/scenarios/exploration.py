@@ -56,7 +56,8 @@ NOT_AGAIN = "a schedule was {}, and is not when it is run again: something outsi
 
 NOT_KNOWN = (
     "a global of a module, a file, a cache. Let the operations make it anew each time. Or it is a number of the "
-    "server's own (xmin, txid_current()): use a version column instead, or a number from a sequence"
+    "server's own (xmin, txid_current(), a ctid that a function returns): use a version column instead, or a number "
+    "from a sequence"
 )
 
 
