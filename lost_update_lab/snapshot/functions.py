@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from decimal import Decimal
 
 from psycopg import sql
 
@@ -32,7 +33,10 @@ Names = Collection[tuple[str, str]]
 _HASH = sql.SQL("hashtextextended(ROW({})::text, 0)")
 _SUM = sql.SQL("(SELECT coalesce(sum({}), 0) || '/' || count(*) FROM ONLY {})")
 #: what differs for equal rows, too, if they come in another order
-_IN_ORDER = sql.SQL("(SELECT coalesce(hashtextextended(string_agg(ROW({})::text, ','), 0), 0) FROM ONLY {})")
+_IN_ORDER = sql.SQL(
+    "(SELECT coalesce(sum(hashtextextended(lab_text, lab_place)), 0) FROM "
+    "(SELECT ROW({})::text AS lab_text, row_number() OVER () AS lab_place FROM ONLY {}) AS lab_rows)"
+)
 _FUNCTION = sql.SQL("CREATE OR REPLACE FUNCTION {}({}) RETURNS text LANGUAGE plpgsql {} AS {}")
 _BODY = sql.SQL(
     "#variable_conflict use_column\nDECLARE lab_found text := ''; lab_now text; {}{} BEGIN {} RETURN lab_found; END"
@@ -78,7 +82,7 @@ class KeptTable:
     kept: sql.Identifier
     since: int
     opening: str = ""
-    in_order: int = 0
+    in_order: Decimal = Decimal(0)
 
     @property
     def is_large(self) -> bool:

@@ -37,6 +37,10 @@ _ALONE = """
 SELECT NOT EXISTS (SELECT FROM pg_locks l JOIN pg_database d ON l.database = d.oid
 WHERE locktype = 'relation' AND datname = current_database() AND pid <> pg_backend_pid() AND relation >= 16384)
 """
+#: rows come in the order of their places on disk, however large the table is, and whoever reads it too
+_AS_THEY_LIE = (
+    "SET synchronize_seqscans = off; SET max_parallel_workers_per_gather = 0; SET enable_indexonlyscan = off"
+)
 #: as those of a table that is empty and was truncated: with others, the planner may choose another plan
 _TRUNCATED = "UPDATE pg_class SET relpages = 0 WHERE oid = ANY ('{{{}}}'::oid[])"
 
@@ -57,6 +61,7 @@ class PostgresSnapshot:
     ) -> None:
         self.connection, self.schema = connection, schema
         connection.execute(f"SET lock_timeout = '{PATIENCE}s'")
+        connection.execute(_AS_THEY_LIE)
         there = look(connection)
         tables = tuple(each for each in there.tables if each.columns and (only is None or each.title in only))
         self.catalogue: Catalogue = replace(there, tables=tables)
@@ -126,11 +131,13 @@ class PostgresSnapshot:
             columns = functions.columns_of(table)
             copy = sql.SQL("CREATE UNLOGGED TABLE {} AS SELECT {} FROM ONLY {}")
             run(copy.format(kept.kept, columns, table.quoted))
-            ordered = self._value(functions.in_order(table, kept.kept))
-            self._kept.append(replace(kept, opening=self._sum(kept), in_order=ordered))
-            if self._kept[-1].is_large:
+            kept = replace(kept, opening=self._sum(kept))
+            if kept.is_large:
                 key = sql.SQL(", ").join(map(sql.Identifier, table.key))
                 run(sql.SQL("CREATE UNIQUE INDEX ON {} ({})").format(kept.kept, key))
+            else:
+                kept = replace(kept, in_order=self._value(functions.in_order(table, kept.kept)))
+            self._kept.append(kept)
         make = written.make if self.counts else written.make_always
         run(make(self.schema, self.tables))
         self._define(self.catalogue)
