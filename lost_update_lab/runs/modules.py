@@ -64,8 +64,7 @@ def _without_other_tests(own: list[ModuleType]) -> list[ModuleType]:
     left = [each for each in own if each.__name__ not in others]
     for module in left:  # it grows meanwhile
         left += [others.pop(name) for name in _named_in(module) & others.keys()]
-    gone = set(others)
-    return [each for each in own if each.__name__ not in gone]
+    return [each for each in own if each.__name__ not in others]
 
 
 def _named_in(module: ModuleType) -> set[str]:
