@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from loadtest.findings.explored import HAZARD_OF
@@ -22,8 +23,8 @@ def counterexamples(job: Job, harness: Harness, search: Search, gloss: Gloss) ->
     shown, until = {}, ends(search.result)
     for found in _worth_showing(search.result):
         faults = " + ".join(str(HAZARD_OF[fault]) for fault in found.faults or (None,))
-        small, times = repeatable(harness, search.calibrated, found, until)
-        small = witnessed(harness, search.calibrated, small) if times else small
+        witness = partial(witnessed, harness, search.calibrated)
+        small, times = repeatable(harness, search.calibrated, found, until, witness)
         # no id unless every repetition had the same outcome
         name = job.replay_id(small.word, small.choices) if times == TIMES else ""
         shown[faults] = counterexample(name, small, times, gloss)

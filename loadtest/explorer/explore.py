@@ -145,9 +145,11 @@ def _gloss(harness: Harness) -> Gloss:
 
 
 def _addresses(strategy: type[Strategy]) -> dict[str, str]:
-    """Return the Redis servers that the strategy may use. Only a lock on several servers gets several."""
+    """Return the Redis servers that the strategy may use. Only a lock on several servers gets several, and a strategy
+    that is handed in, whose clients nobody knows."""
     urls = {"redis": os.environ["REDIS_URL"]}
-    if issubclass(strategy, Locked) and "redis_nodes" not in parameters(strategy.slug):
+    unknown = ":" in strategy.slug and not issubclass(strategy, Locked)
+    if not unknown and "redis_nodes" not in parameters(strategy.slug):
         return urls
     return urls | {f"redis-{number}": url for number, url in enumerate(settings.REDIS_NODES, 1)}
 

@@ -114,13 +114,17 @@ def empty_mariadb() -> None:
 
 
 def empty(connection: Any, addresses: Iterable[str]) -> None:
-    """Delete everything. `addresses`: of the Redis servers."""
+    """Delete everything. `addresses`: of the Redis servers. (TRUNCATE, which makes a new file for each table and index,
+    takes ten times as long: half a second in sixteen jobs.)"""
     own = (f'"{name}"' for name in own_tables())
-    names = ", ".join(["ledger_book", *(model._meta.db_table for model in tables()), *own])
+    names = ["ledger_book", *(model._meta.db_table for model in tables()), *own]
     with connection.cursor() as cursor:
         cursor.execute("SET session_replication_role = replica")
-        cursor.execute(f"TRUNCATE {names} CASCADE")
+        cursor.execute("; ".join(f"DELETE FROM {name}" for name in names))  # noqa: S608  (names of our own)
         cursor.execute("SET session_replication_role = origin")
+        cursor.execute(
+            f"VACUUM {', '.join(names)}"
+        )  # the rows of the next job begin where those of the first did
     for address in addresses:
         with closing(redis.Redis.from_url(address)) as node:
             node.flushall()

@@ -69,7 +69,8 @@ def witnessed(harness: Harness, watched: dict[bytes, int], found: Found) -> Foun
     recorder = StateRecorder(harness.system)
     recorder.opening(harness.servers)
     try:
-        again, _ = play(harness, watched, exactly(found.choices), recorder)
+        with harness.unnoted():
+            again, _ = play(harness, watched, exactly(found.choices), recorder)
     except Diverged:
         return found
     same = (again.word, again.transitions) == (found.word, found.transitions)

@@ -9,8 +9,9 @@ what the budget bounds, as it bounds the search (`ends`).
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import groupby
 from math import inf
 from time import perf_counter as _now
@@ -20,8 +21,9 @@ from lost_update_lab.harness.play import NotSmaller, play
 from lost_update_lab.model.errors import Broken, Unknown
 from lost_update_lab.model.transitions import STEPS, Kind, Transition
 from lost_update_lab.replay.prefix_tree import PrefixTree
-from lost_update_lab.runs.found import Found, SearchResult
+from lost_update_lab.runs.found import Found, SearchResult, Size
 from lost_update_lab.schedule.schedule_id import Diverged, exactly, in_time, roughly
+from lost_update_lab.schedule.world import Chooser
 
 Block = list[Transition]
 MOST_TRIES = 150
@@ -41,14 +43,14 @@ def ends(searched: SearchResult) -> float:
     return inf if budget is None else _now() + max(budget - searched.seconds, 0.0) + BEYOND
 
 
-def shrink(harness: Harness, watched: dict[bytes, int], found: Found, until: float = inf) -> Found:
-    """Return a schedule of the same word that is no larger. It was really executed.
+def shrink(computed: PrefixTree, found: Found, until: float = inf) -> Found:
+    """Return a schedule of the same word that is no larger.
 
     Blocks of one worker's steps are moved together, moved away, or left out, as long as that helps, but not beyond
     `until` on the performance counter.
     """
+    harness = computed.harness
     best, tries, better, before = found, 0, True, harness.runs
-    computed = PrefixTree(harness, watched)
     while better:
         better = False
         for candidate in _candidates(best):
@@ -63,46 +65,72 @@ def shrink(harness: Harness, watched: dict[bytes, int], found: Found, until: flo
 
 
 def repeatable(
-    harness: Harness, watched: dict[bytes, int], found: Found, until: float = inf
+    harness: Harness,
+    watched: dict[bytes, int],
+    found: Found,
+    until: float = inf,
+    witness: Callable[[Found], Found] | None = None,
 ) -> tuple[Found, int]:
     """Return the shrunk schedule, and how many of ten repetitions came out the same. One that cannot be repeated is
-    returned as it was found, with 0."""
+    returned as it was found, with 0. `witness`: executes the schedule, and returns more of it; that is one of the
+    repetitions."""
+    computed = PrefixTree(harness, watched)
     try:
-        if same := again(harness, watched, found):
-            small = shrink(harness, watched, same, until)
-            return small, confirmed(harness, watched, small)
+        if same := again(computed, found):
+            small, first = shrink(computed, same, until), 0
+            if witness and (seen := witness(small)) is not small:
+                small, first = seen, 1
+            return small, confirmed(harness, watched, small, first)
     except (Broken, Diverged, RuntimeError) as error:
         log.warning("a counterexample could not be repeated: %s", error)
     return found, 0
 
 
-def again(harness: Harness, watched: dict[bytes, int], found: Found) -> Found | None:
-    """Replay the schedule, knowing only `watched` of the waiters. None if it does not come out the same."""
+def again(computed: PrefixTree, found: Found) -> Found | None:
+    """Replay the schedule, knowing only what is known of the waiters before a search. None if it does not come out the
+    same."""
     ways = [roughly(found.transitions)]
     if found.times:
         ways.append(in_time(found.transitions, found.times))
-    tried = (play(harness, watched, way)[0] for way in ways)
-    return next((same for same in tried if same.same_as(found)), None)
+    tried = (_come_to(computed, way) for way in ways)
+    return next((same for same in tried if same and same.same_as(found)), None)
 
 
 def _tried(computed: PrefixTree, candidate: Sequence[Transition], best: Found) -> Found | None:
-    """Try it in memory, if enough is known; real code confirms the final result. None: not smaller."""
+    """None: it is not smaller."""
+    return _come_to(computed, roughly(candidate), best.size)
+
+
+def _come_to(computed: PrefixTree, choose: Chooser, below: Size | None = None) -> Found | None:
+    """What the schedule comes to: in memory, if enough is known or a worker can be told it. Real code confirms the
+    final result. None: it is not smaller than `below`."""
     harness, watched = computed.harness, computed.watched
-    with suppress(Unknown):
+    while True:
         try:
-            return computed.play(roughly(candidate), best.size)
+            return computed.play(choose, below)
         except NotSmaller:
             return None
+        except Unknown as unknown:
+            if not _fed(harness, watched, choose, unknown.worker):
+                break
     if harness.recording and harness.recording.replays:
         with suppress(Unknown):
-            return play(harness, watched, roughly(candidate), played=True)[0]
-    return play(harness, watched, roughly(candidate))[0]
+            return play(harness, watched, choose, played=True)[0]
+    return play(harness, watched, choose)[0]
 
 
-def confirmed(harness: Harness, watched: dict[bytes, int], found: Found) -> int:
-    """How many of ten repetitions came to the same word by the same decisions, with as many steps of each worker."""
-    same = 0
-    for _ in range(TIMES):
+def _fed(harness: Harness, watched: dict[bytes, int], choose: Chooser, worker: int | None) -> bool:
+    """Run the worker's code, fed with what is known. Returns whether more is known now."""
+    if worker is None or not harness.bounds.fed:
+        return False
+    return harness.until_known(partial(harness.feeding.feed, choose, watched, worker))
+
+
+def confirmed(harness: Harness, watched: dict[bytes, int], found: Found, first: int = 0) -> int:
+    """How many of ten repetitions came to the same word by the same decisions, with as many steps of each worker.
+    `first`: how many did so already."""
+    same = first
+    for _ in range(TIMES - first):
         try:
             with harness.unnoted():
                 other, _ = play(harness, watched, exactly(found.choices))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -20,8 +21,10 @@ from lost_update_lab.model.errors import Broken
 from lost_update_lab.model.system import UNBROKEN, Judgement
 from lost_update_lab.model.transitions import Kind, Transition
 from lost_update_lab.replay import shrink as shrinking
+from lost_update_lab.replay.annotate import witnessed
+from lost_update_lab.replay.prefix_tree import PrefixTree
 from lost_update_lab.replay.shrink import TIMES, confirmed, ends, repeatable, shrink
-from lost_update_lab.runs.found import SearchResult
+from lost_update_lab.runs.found import Found, SearchResult
 from lost_update_lab.schedule.schedule_id import Diverged, decode, encode, exactly, roughly
 from lost_update_lab.search.poll_calibration import calibrate_polls
 from lost_update_lab.search.search import Search
@@ -53,7 +56,7 @@ def test_shrunk_confirmed_replayed(
     search = Search(played)
     found = search.explore().smallest("lost")
     assert found
-    small = shrink(played, search.watched, found)
+    small = shrink(PrefixTree(played, search.watched), found)
     assert small.size <= found.size
     assert small.switches == switches
     assert confirmed(played, search.watched, small) == TIMES
@@ -91,9 +94,50 @@ def test_a_fault_comes_as_early_as_it_can(harness: Callable[..., Harness]) -> No
         "stalled",
         ["step A", "step A", "crash A"],
     )
-    small = shrink(played, waiters, found)
+    small = shrink(PrefixTree(played, waiters), found)
     assert small.word == "stalled"
     assert [str(each) for each in small.transitions[:3]] == ["step A", "crash A", "step B"]
+
+
+@pytest.mark.parametrize(("comes_again", "others"), [(True, TIMES - 1), (False, TIMES)])
+def test_a_run_that_shows_more_is_one_of_the_repetitions(
+    harness: Callable[..., Harness], monkeypatch: pytest.MonkeyPatch, comes_again: bool, others: int
+) -> None:
+    played = harness(bank.no_lock)
+    search = Search(played)
+    found = search.explore().smallest("lost")
+    assert found
+    runs = []
+    once = shrinking.play
+
+    def counted(*args: Any, **keywords: Any) -> Any:
+        runs.append(args)
+        return once(*args, **keywords)
+
+    def witness(small: Found) -> Found:
+        runs.clear()  # those that shrunk it
+        return witnessed(played, search.calibrated, small) if comes_again else small
+
+    monkeypatch.setattr(shrinking, "play", counted)
+    small, times = repeatable(played, search.calibrated, found, witness=witness)
+    assert (times, len(runs), bool(small.states)) == (TIMES, others, comes_again)
+
+
+def test_a_worker_is_fed_on_the_way_to_a_smaller_schedule(harness: Callable[..., Harness]) -> None:
+    """A run on the servers would tell the same, and takes longer."""
+    ids, executed = {}, {}
+    for fed in (True, False):
+        played = harness(bank.locked_by(setnx), faults=1, kinds=frozenset({Fault.FAILOVER}), fed=fed)
+        search = Search(played)
+        search.explore()
+        runs, told = played.runs, played.feeding.runs
+        found = search.result.found.values()
+        small = [shrink(PrefixTree(played, search.calibrated), each) for each in found]
+        ids[fed] = [encode(each.choices) for each in small]
+        executed[fed], told = played.runs - runs, played.feeding.runs - told
+        assert bool(told) == fed
+    assert ids[True] == ids[False]
+    assert executed[True] < executed[False]
 
 
 @pytest.mark.parametrize("part", ["again", "shrink", "confirmed"])
