@@ -147,6 +147,8 @@ class Harness:
     ) -> None:
         self.patches.undo()
         self.feeding.close()
+        if self.recording:
+            self.recording.let_go()
         Active.servers = {}
         for index, thread in enumerate(self.threads):
             thread.give(lambda index=index: self.system.leave(index))  # type: ignore[misc]

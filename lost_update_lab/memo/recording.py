@@ -170,6 +170,10 @@ class Recording:
             del others[max(len(before) - len(used), 0) :]
             self._connections[worker.index, server] = [*used, *others]
 
+    def let_go(self) -> None:
+        """Nothing is replayed from now on. A connection that its client has dropped ends its session."""
+        self._connections.clear()
+
 
 class _Open(NamedTuple):
     """`relative`, `absolute`: the times that the clocks show."""

@@ -17,8 +17,10 @@ from loadtest.findings.job import Job
 from lost_update_lab.model.bounds import Fault
 from lost_update_lab.model.system import words_of
 from lost_update_lab.runs.found import SearchResult
+from lost_update_lab.search.search import Search
 from tests.locks.actor import eventually
 from tests.lost_update_lab import bank
+from tests.lost_update_lab.conftest import opened
 
 HELD = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'"
 OWN = 3  # this test's, and the lane's own; each lost reply of a job costs one more
@@ -93,6 +95,16 @@ def test_an_answer_that_is_known_keeps_no_connection(
         # two look on from beside; each worker: the two of one schedule, and the one that it goes on with
         most = before + 2 + 3 * result.bounds.workers
         eventually(lambda: sql.execute(HELD).fetchall()[0][0] <= most, f"{most} connections")
+
+
+def test_what_a_search_has_learned_keeps_no_connection(explorer_urls: tuple[str, str]) -> None:
+    """A lane freezes it, and so no collection frees it: some twenty jobs took all the places that the server has."""
+    with opened(explorer_urls, looks_again, faults=1) as harness:
+        assert Search(harness).explore().exhausted
+        known = harness.recording
+        assert known
+        assert known._connections
+    assert not known._connections
 
 
 def test_errors_that_name_each_other_as_their_causes_have_an_end() -> None:
