@@ -49,7 +49,7 @@ def frozen() -> Iterator[None]:
 @contextmanager
 def thawed() -> Iterator[None]:
     """gc.get_referrers looks at what is frozen, too."""
-    frozen = gc.get_freeze_count()
+    frozen = _frozen or gc.get_freeze_count()
     gc.unfreeze()
     try:
         yield
