@@ -189,7 +189,8 @@ def _again(wanted: Wanted) -> Iterator[Undo]:
     _known.clear()
     for each in known:
         holder, name, value = each.args[0], each.args[1], each.args[-1]
-        new, is_dict = _instead(value, wanted, classes=isinstance(value, type)), isinstance(holder, dict)
+        classes, is_dict = isinstance(value, type) or _may_hold_classes(holder), isinstance(holder, dict)
+        new = _instead(value, wanted, classes)
         if new is value:
             _known.append(each)  # of another look
         elif (holder.get(name) if is_dict else getattr(holder, name, None)) is value:
@@ -287,7 +288,7 @@ def _in_names(
     holder: Any, names: Mapping[str, Any], wanted: Wanted, wraps: Callable[[Any], Any] = lambda new: new
 ) -> Iterator[Undo]:
     sets = setattr if isinstance(holder, type | FunctionType | CellType) else object.__setattr__
-    own = isinstance(holder, CellType) or _is_of_a_user(holder)
+    own = _may_hold_classes(holder)
     for name, value in list(names.items()):
         if (new := _instead(value, wanted, classes=own)) is not value:
             with suppress(AttributeError, TypeError):  # read-only, as a property's own
@@ -373,6 +374,11 @@ def _is_ours(holder: Any) -> bool:
     else:
         name = type(holder).__module__
     return name.startswith(_OURS) and not name.startswith(_HANDED_OVER)
+
+
+def _may_hold_classes(holder: Any) -> bool:
+    """May a class that it holds be replaced, too? Others may look something up by it."""
+    return isinstance(holder, CellType) or _is_of_a_user(holder)
 
 
 def _is_of_a_user(holder: Any) -> bool:
