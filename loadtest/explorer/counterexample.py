@@ -21,9 +21,9 @@ def counterexamples(job: Job, harness: Harness, search: Search, gloss: Gloss) ->
     """Return hazard (or hazards) → the smallest schedule with only this hazard that breaks a law, repeated ten
     times."""
     shown, until = {}, ends(search.result)
+    witness = partial(witnessed, harness, search.calibrated)
     for found in _worth_showing(search.result):
         faults = " + ".join(str(HAZARD_OF[fault]) for fault in found.faults or (None,))
-        witness = partial(witnessed, harness, search.calibrated)
         small, times = repeatable(harness, search.calibrated, found, until, witness)
         # no id unless every repetition had the same outcome
         name = job.replay_id(small.word, small.choices) if times == TIMES else ""

@@ -114,17 +114,16 @@ def empty_mariadb() -> None:
 
 
 def empty(connection: Any, addresses: Iterable[str]) -> None:
-    """Delete everything. `addresses`: of the Redis servers. (TRUNCATE, which makes a new file for each table and index,
-    takes ten times as long: half a second in sixteen jobs.)"""
+    """Delete everything. `addresses`: of the Redis servers."""
     own = (f'"{name}"' for name in own_tables())
     names = ["ledger_book", *(model._meta.db_table for model in tables()), *own]
     with connection.cursor() as cursor:
         cursor.execute("SET session_replication_role = replica")
         cursor.execute("; ".join(f"DELETE FROM {name}" for name in names))  # noqa: S608  (names of our own)
         cursor.execute("SET session_replication_role = origin")
-        cursor.execute(
-            f"VACUUM {', '.join(names)}"
-        )  # the rows of the next job begin where those of the first did
+        # as after TRUNCATE, the next job's rows begin at the first place. TRUNCATE takes ten times as long (33 ms): it
+        # makes a new file for each table and index
+        cursor.execute(f"VACUUM {', '.join(names)}")
     for address in addresses:
         with closing(redis.Redis.from_url(address)) as node:
             node.flushall()

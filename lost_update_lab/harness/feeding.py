@@ -25,7 +25,9 @@ class Feeding:
         server = harness.servers.get(POSTGRES)
         self._played = PlayedConnections(server) if isinstance(server, PostgresServer) else None
         known = (PostgresServer, RedisServer)
-        self._can_be = all(isinstance(each, known) for each in harness.servers.values())
+        self._can_be = harness.bounds.fed and all(
+            isinstance(each, known) for each in harness.servers.values()
+        )
 
     def has_run(self, run: Run) -> None:
         """A run on the servers is over. A worker with an event loop cannot be fed."""

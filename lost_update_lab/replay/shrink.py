@@ -57,7 +57,7 @@ def shrink(computed: PrefixTree, found: Found, until: float = inf) -> Found:
             if tries >= MOST_TRIES or harness.runs - before >= MOST_EXECUTED or _now() > until:
                 break
             tries += 1
-            smaller = _tried(computed, candidate, best)
+            smaller = _come_to(computed, roughly(candidate), best.size)
             if smaller and smaller.same_as(found) and smaller.size < best.size:
                 best, better = smaller, True
                 break
@@ -96,11 +96,6 @@ def again(computed: PrefixTree, found: Found) -> Found | None:
     return next((same for same in tried if same and same.same_as(found)), None)
 
 
-def _tried(computed: PrefixTree, candidate: Sequence[Transition], best: Found) -> Found | None:
-    """None: it is not smaller."""
-    return _come_to(computed, roughly(candidate), best.size)
-
-
 def _come_to(computed: PrefixTree, choose: Chooser, below: Size | None = None) -> Found | None:
     """What the schedule comes to: in memory, if enough is known or a worker can be told it. Real code confirms the
     final result. None: it is not smaller than `below`."""
@@ -121,9 +116,7 @@ def _come_to(computed: PrefixTree, choose: Chooser, below: Size | None = None) -
 
 def _fed(harness: Harness, watched: dict[bytes, int], choose: Chooser, worker: int | None) -> bool:
     """Run the worker's code, fed with what is known. Returns whether more is known now."""
-    if worker is None or not harness.bounds.fed:
-        return False
-    return harness.until_known(partial(harness.feeding.feed, choose, watched, worker))
+    return worker is not None and harness.until_known(partial(harness.feeding.feed, choose, watched, worker))
 
 
 def confirmed(harness: Harness, watched: dict[bytes, int], found: Found, first: int = 0) -> int:

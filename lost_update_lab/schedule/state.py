@@ -9,7 +9,7 @@ the rows that a SELECT had returned, and were wrong.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -41,8 +41,9 @@ class Moment:
 
     def changed(self, servers: Mapping[str, bytes], workers: Mapping[str, bytes], spent: Any) -> Moment:
         """The same moment with some parts replaced."""
-        servers, workers = {**self.servers, **servers}, {**self.workers, **workers}
-        return Moment(spent, self.clock, servers, workers, self.waiting, self.gaps)
+        return replace(
+            self, servers={**self.servers, **servers}, workers={**self.workers, **workers}, spent=spent
+        )
 
 
 def moment(world: World) -> Moment:

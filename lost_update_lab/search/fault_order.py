@@ -12,6 +12,7 @@ steps and not seconds, so that every machine leaves the kind at the same schedul
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from lost_update_lab.model.bounds import Fault
 from lost_update_lab.model.system import STALLED
@@ -69,14 +70,14 @@ class FaultOrder:
         for place in costly:
             transition = last.transitions[place]
             then = tuple(sorted([*self.faults, *[faults.fault_of(transition)] * transition.cost]))
-            self._new.append((then, [*leading, last.only(place)]))
+            self._new.append((then, [*leading, replace(last, taken=place, last=place)]))
 
     def _leading_to(self, path: list[Branch]) -> Iterator[Branch]:
         """The decisions before the last one, as they are taken now. (Paths that begin alike share them.)"""
         for depth, branch in enumerate(path[:-1]):
             of, taken, copy = self._copies[depth] if depth < len(self._copies) else (None, 0, branch)
             if of is not branch or taken != branch.taken:
-                copy = branch.only(branch.taken)
+                copy = replace(branch, last=branch.taken)
                 self._copies[depth:] = [(branch, branch.taken, copy)]
             yield copy
 

@@ -225,7 +225,7 @@ class Search(Choosing):
     def _feed(self, worker: int) -> bool:
         """Run this worker's code, fed with what is known. Returns whether the recording knows more now."""
         self.depth = 0
-        return self.bounds.fed and self.harness.feeding.feed(self._follow, self._watched(0), worker)
+        return self.harness.feeding.feed(self._follow, self._watched(0), worker)
 
     def _follow(self, world: World, transitions: Sequence[Transition]) -> int:
         """Along the path, and a little further: what the worker does there will be asked for next."""

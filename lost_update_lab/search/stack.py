@@ -36,13 +36,6 @@ class Branch:
     #: the run as it stood here, from which others go on
     checkpoint: InMemoryRun | None = None
 
-    def only(self, place: int) -> Branch:
-        """The same decision, of which only this transition is to be explored."""
-        known = self.watched, self.versions, self.places, self.key, self.shape
-        return Branch(
-            self.transitions, place, place, *known, self.moment, self.footprints, self.at, self.checkpoint
-        )
-
     def passed(self, world: World) -> None:
         """A run passes this decision on its way."""
         if isinstance(world, InMemoryRun):
