@@ -46,14 +46,19 @@ def frozen() -> Iterator[None]:
             gc.unfreeze()
 
 
+_thawed: list[None] = []
+
+
 @contextmanager
 def thawed() -> Iterator[None]:
-    """gc.get_referrers looks at what is frozen, too."""
-    frozen = _frozen or gc.get_freeze_count()
+    """gc.get_referrers looks at what is frozen, too, until the outermost of these blocks ends."""
+    frozen = not _thawed and bool(_frozen or gc.get_freeze_count())
     gc.unfreeze()
+    _thawed.append(None)
     try:
         yield
     finally:
+        _thawed.pop()
         if frozen:
             _freeze()
 

@@ -20,6 +20,7 @@ from psycopg.adapt import PyFormat
 
 from lost_update_lab.gates import held
 from lost_update_lab.gates.patch import Patches
+from lost_update_lab.runs import garbage
 
 Reads = Callable[[], Any]
 
@@ -323,6 +324,18 @@ def test_an_object_that_was_found_is_not_looked_for_again(
     other = Service(time.thread_time)  # perhaps in its place
     with replaced("thread_time"):
         assert other.clock() == ANOTHER
+
+
+def test_an_object_that_is_frozen_is_found_for_good(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The look for those that hold a class froze all again before the owner of these attributes was looked for."""
+    service = Service(datetime.now)
+    assert vars(service)
+    with garbage.frozen():
+        with replaced():
+            assert service.clock() == ANOTHER
+        monkeypatch.setattr(held, "_replaced", lambda *_: ())
+        with replaced():
+            assert service.clock() == ANOTHER  # without a look
 
 
 def test_a_class_of_a_user_is_so_the_second_time_too() -> None:
