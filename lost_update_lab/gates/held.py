@@ -16,6 +16,7 @@ more or fewer refer to a class, the collector is asked for this class alone.
 
 from __future__ import annotations
 
+import builtins
 import gc
 import sys
 import time
@@ -139,8 +140,9 @@ def _may_be_changed(kind: type) -> bool:
 
 
 def _given(kind: type) -> list[FunctionType]:
-    """The functions with this class among their defaults, where these are no more than constants."""
-    functions = [each for each in gc.get_objects() if type(each) is FunctionType and each.__defaults__]
+    """The functions with this class among their defaults, where these are no more than constants. Each refers to the
+    built-in names: to find them by that takes a fifth of the time of a look at what each object is."""
+    functions = [each for each in gc.get_referrers(vars(builtins)) if type(each) is FunctionType]
     given = [each for each in functions if any(value is kind for value in each.__defaults__ or ())]
     return [each for each in given if _is_constant(each.__defaults__)]
 

@@ -376,13 +376,20 @@ def test_the_class_where_a_users_code_holds_it() -> None:
     assert isinstance(Stamped.now(), Stamped)
 
 
-def test_a_default_that_is_a_class_is_looked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A function that stays made each search look at all objects."""
+@pytest.mark.parametrize("hidden", [False, True])
+def test_a_default_that_is_a_class_is_looked_for_once(monkeypatch: pytest.MonkeyPatch, hidden: bool) -> None:
+    """A function that stays made each search look at all objects. `hidden`: the collector no longer shows it."""
+    gc.collect()  # what other tests have left is not to make room for it
+    with replaced():
+        pass
 
     def now(dates: Any = datetime) -> Any:
         return dates.now()
 
-    gc.collect()
+    assert gc.is_tracked(now.__defaults__)
+    if hidden:
+        gc.collect()
+        assert not gc.is_tracked(now.__defaults__)
     with replaced():
         assert now() == ANOTHER
     assert isinstance(now(), datetime)
