@@ -8,15 +8,12 @@
     NOW = partial(time.time); now = datetime.now                 a partial; a method of a class
 
 The garbage collector knows who holds what. To ask it for all of them takes 50 ms in a process of 90,000 objects, and
-0.4 s in this lab's own tests. So it is asked only if more hold a function or a class than at the last look
-(sys.getrefcount), apart from the classes, functions, closures and objects that were found by then. Not all that refer
-to a class hold a clock: a dict may look something up by a value's type, and each connection of PyMySQL has one. Where
-more or fewer refer to a class, the collector is asked for this class alone.
+0.4 s in this lab's own tests. So it is asked only if more hold a function (sys.getrefcount) or a class
+(class_holders.py) than at the last look, apart from the classes, functions, closures and objects that were found then.
 """
 
 from __future__ import annotations
 
-import builtins
 import gc
 import sys
 import time
@@ -30,6 +27,7 @@ from types import BuiltinMethodType, CellType, FrameType, FunctionType, Generato
 from typing import Any
 from weakref import WeakKeyDictionary, ref
 
+from lost_update_lab.gates import class_holders
 from lost_update_lab.runs import garbage
 from lost_update_lab.telling.lines import is_own
 
@@ -39,12 +37,6 @@ Wanted = Mapping[int, tuple[Any, Any]]
 Undo = partial[Any]
 _OURS = f"{__name__.partition('.')[0]}."
 _HANDED_OVER = f"{_OURS}under_test."
-#: of C, and what these hold can be replaced
-_OF_C = frozenset(
-    {dict, list, deque, tuple, set, defaultdict, FunctionType, CellType, partial, staticmethod, classmethod}
-)
-#: set for a class that was made by a class statement (Py_TPFLAGS_HEAPTYPE)
-_OF_PYTHON = 1 << 9
 _CONTAINERS = (dict, list, tuple, set, CellType, partial, WeakKeyDictionary)
 #: so deep are the explorer's own containers, and one more
 _LEVELS = 6
@@ -52,10 +44,6 @@ _LEVELS = 6
 _METHODS = ("now", "utcnow")
 #: id of a function → how many held it when its holders were last looked for, besides those of which it is known
 _left: dict[int, int] = {}
-#: id of a class → how many refer to it, and how many of these do not only look something up by it
-_of_class: dict[int, tuple[int, int]] = {}
-#: Python 3.12 counts nobody who holds a class of its own: it is asked each time
-_IMMORTAL = 1 << 29
 #: each thread that sleeps holds it. One that is not replaced is noticed (runs/hang.py)
 _BUSY = {id(time.sleep)}
 #: the ids of a holder that cannot be replaced, and of what it holds. One that was there before is taken to stay: else
@@ -69,15 +57,18 @@ _objects: dict[tuple[int, str], ref[Any]] = {}
 _OF_CODE = (type, FunctionType, CellType, Field, staticmethod, classmethod)
 
 
-def replace(wanted: Wanted, besides: Iterable[object] = ()) -> list[Undo]:
-    """Returns how to undo it. `besides`: tuples of the caller's own that hold what is replaced."""
+def replace(
+    wanted: Wanted, besides: Iterable[object] = (), containers: Callable[[], Iterable[object]] = tuple
+) -> list[Undo]:
+    """Returns how to undo it. `besides`: tuples of the caller's own that hold what is replaced. `containers`: more of
+    its own, which are asked for only if all objects are looked at."""
     own = {id(wanted), *map(id, wanted.values()), *map(id, besides)}
     done, loose = list(_again(wanted)), set[Held]()
     counts = _held_by(wanted, done, own)
     looks = any(count > _left.get(key, 0) for key, count in counts.items() if key not in _BUSY)
     if looks:
         with garbage.thawed():
-            done += list(_replaced(wanted, done, loose, own))
+            done += list(_replaced(wanted, done, loose, own | set(map(id, containers()))))
             counts = _held_by(wanted, done, own)
             _objects.update(_found_again(done))
     _known.extend(each for each in done if _is_code(each.args[0]))
@@ -115,46 +106,9 @@ def _held_by(wanted: Wanted, done: list[Undo], own: set[int]) -> dict[int, int]:
     counts = {key: sys.getrefcount(original) - back[key] for key, (original, _) in wanted.items()}
     kept = own | {id(each.args) for each in (*done, *_known)}
     for key, count in counts.items():
-        kind = wanted[key][0]
-        if isinstance(kind, type) and (_of_class.get(key, (0, 0))[0] != count or count > _IMMORTAL):
-            with garbage.thawed():
-                _of_class[key] = count, _hold_class(kind, back, kept)
-    return counts | {key: _of_class[key][1] for key in counts.keys() & _of_class.keys()}
-
-
-def _hold_class(kind: type, back: Mapping[int, int], own: set[int]) -> int:
-    """How many hold it, and do not only look something up by it. Types are compared: isinstance() would also ask the
-    object, and a lazy object of Django would then be evaluated."""
-    count = 0
-    for each in gc.get_referrers(kind):
-        if type(each) is BuiltinMethodType:
-            count += sys.getrefcount(each) - back[id(each)]
-        elif _may_be_changed(type(each)) and not (_is_key(kind, each) or _is_constant(each)):
-            count += id(each) not in own
-    return count + len(_given(kind))
-
-
-def _may_be_changed(kind: type) -> bool:
-    """Not an object of C whose attributes nobody sets: each connection of psycopg has one for values of a class."""
-    return kind in _OF_C or bool(kind.__dictoffset__ or kind.__flags__ & _OF_PYTHON)
-
-
-def _given(kind: type) -> list[FunctionType]:
-    """The functions with this class among their defaults, where these are no more than constants. Each refers to the
-    built-in names: to find them by that takes a fifth of the time of a look at what each object is."""
-    functions = [each for each in gc.get_referrers(vars(builtins)) if type(each) is FunctionType]
-    given = [each for each in functions if any(value is kind for value in each.__defaults__ or ())]
-    return [each for each in given if _is_constant(each.__defaults__)]
-
-
-def _is_constant(holder: Any) -> bool:
-    """A tuple of nothing but constants and classes of C: at its next turn, the collector no longer follows it."""
-    return type(holder) is tuple and not any(map(gc.is_tracked, holder))
-
-
-def _is_key(kind: type, holder: Any) -> bool:
-    """And no value. What is looked up by a type stays as it is."""
-    return issubclass(type(holder), dict) and all(value is not kind for value in dict.values(holder))
+        if isinstance(kind := wanted[key][0], type):
+            counts[key] = class_holders.count(kind, count, back, kept)
+    return counts
 
 
 def _parts(value: Any) -> tuple[Any, ...]:
@@ -229,14 +183,21 @@ def _replaced(wanted: Wanted, done: list[Undo], loose: set[Held], own: set[int])
     classes = [each for each in values if isinstance(each, type)]
     methods = [each for each in gc.get_referrers(*classes) if _instead(each, wanted) is not each]
     values = [each for each in (*values, *methods) if not isinstance(each, tuple)]
-    own = own | {id(values), id(methods), id(classes), *map(id, done), *(id(each.args) for each in done)}
+    own = own | {
+        id(values),
+        id(methods),
+        id(classes),
+        *map(id, done),
+        *(id(each.args) for each in (*done, *_known)),
+    }
     holders = [each for each in gc.get_referrers(*values) if id(each) not in own]
     ours = _ours(holders)
     holders = [each for each in holders if id(each) not in ours]
     tuples = [each for each in holders if isinstance(each, tuple)]
     own |= {id(holders), id(tuples)}
     holders += [each for each in gc.get_referrers(*tuples) if id(each) not in own] if tuples else []
-    holders += [each for kind in classes for each in _given(kind)]  # one that is there twice is done by then
+    for kind in classes:  # one that is there twice is done by then
+        holders += class_holders.as_a_constant(kind)
     for holder in holders:
         if not (isinstance(holder, FrameType | GeneratorType | tuple) or _is_of_python(holder)):
             found = list(_put(holder, wanted))
