@@ -123,7 +123,7 @@ def pytest_collection() -> Generator[None, Any, Any]:
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
     """A search freezes what exists, and while the collection is frozen nobody thaws it: what searches left behind
     would be walked over by each later one that asks who holds a clock. To count them takes 0.1 s, so they are counted
-    only where tests search."""
+    only after the engine's tests, which search most."""
     is_last = nextitem is None or nextitem.path != item.path
     if is_last and "lost_update_lab" in item.path.parts and gc.get_freeze_count() > ROOM * _looked_at[0]:
         garbage.collect_all_beyond(0)

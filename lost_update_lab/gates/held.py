@@ -57,18 +57,15 @@ _objects: dict[tuple[int, str], ref[Any]] = {}
 _OF_CODE = (type, FunctionType, CellType, Field, staticmethod, classmethod)
 
 
-def replace(
-    wanted: Wanted, besides: Iterable[object] = (), containers: Callable[[], Iterable[object]] = tuple
-) -> list[Undo]:
-    """Returns how to undo it. `besides`: tuples of the caller's own that hold what is replaced. `containers`: more of
-    its own, which are asked for only if all objects are looked at."""
+def replace(wanted: Wanted, besides: Iterable[object] = ()) -> list[Undo]:
+    """Returns how to undo it. `besides`: tuples of the caller's own that hold what is replaced."""
     own = {id(wanted), *map(id, wanted.values()), *map(id, besides)}
     done, loose = list(_again(wanted)), set[Held]()
     counts = _held_by(wanted, done, own)
     looks = any(count > _left.get(key, 0) for key, count in counts.items() if key not in _BUSY)
     if looks:
         with garbage.thawed():
-            done += list(_replaced(wanted, done, loose, own | set(map(id, containers()))))
+            done += list(_replaced(wanted, done, loose, own))
             counts = _held_by(wanted, done, own)
             _objects.update(_found_again(done))
     _known.extend(each for each in done if _is_code(each.args[0]))

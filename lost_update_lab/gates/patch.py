@@ -54,12 +54,6 @@ class _Holders:
             self._known[module] = (len(held), names, kept)
         return names, kept
 
-    def containers(self) -> Iterator[object]:
-        """Those that hold such values."""
-        yield self._values
-        for _, _, kept in self._known.values():
-            yield from kept
-
 
 #: by the ids of what is replaced: the gates replace the same for each harness
 _holders: dict[frozenset[int], _Holders] = {}
@@ -97,7 +91,7 @@ class Patches:
             for each in kept:
                 self._replace(*each)
         if in_objects:
-            self._held += replace(self._wanted, self._undo, _containers)
+            self._held += replace(self._wanted, self._undo)
         self._wanted.clear()
 
     def _replace(self, holder: Any, name: str, value: Any) -> None:
@@ -119,12 +113,6 @@ class Patches:
         for owner, name, original in reversed(self._undo):
             setattr(owner, name, original)
         self._undo.clear()
-
-
-def _containers() -> Iterator[object]:
-    """To find out that they are nobody else's took three walks over all objects, an eighth of a look (held.py)."""
-    for each in _holders.values():
-        yield from each.containers()
 
 
 def _is_looked_into(module: Any) -> bool:
