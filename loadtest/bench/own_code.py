@@ -19,7 +19,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,19 +34,26 @@ from loadtest.bench.measured import Row, spread
 from loadtest.bench.tables import judged
 from loadtest.servers import Postgres, Valkey
 from lost_update_lab import explore, worker
+from lost_update_lab.embedded.one_core import one_core
 from lost_update_lab.search.search import Search
 
 ROOT = Path(__file__).resolve().parents[2]
 #: large enough that the search weighs more than its beginning
 COMPARED = ("no lock, three workers", "no lock, three deposits each")
 ROUNDS, QUICK, PEER_SECONDS = 5, 1, 12.0
+#: … of each of these two in a round: one takes only 0.1 to 1 s, and differs by up to 1.4 from the next
+SEARCHES, PAIRS = 8, 2
 TABLES, ROWS = 200, 1000
 #: of the environment, what would decide which servers are used
 OWN = ("DATABASE_URL", "REDIS_URL", "DJANGO_SETTINGS_MODULE", "PYTEST_ADDOPTS", "PYTHONPATH")
 
 
-def through_the_api(case: SearchCase, database: str, redis: str) -> float:
-    """Schedules per second of `explore()`."""
+#: schedules, and the seconds that they took
+Searched = tuple[int, float]
+
+
+def through_the_api(case: SearchCase, database: str, redis: str) -> Searched:
+    """`explore()`."""
     import psycopg
 
     def setup() -> None:
@@ -64,13 +72,22 @@ def through_the_api(case: SearchCase, database: str, redis: str) -> float:
     found = explore(workers, setup=setup, database=database, redis=redis, disposable=True, control=False)
     if not found.exhausted or found.kept is (case.right != "kept"):
         raise RuntimeError(f"{case.name} is {case.right}, and explore() says: {found}")
-    return found.schedules / found.seconds
+    return found.schedules, found.seconds
 
 
-def through_the_harness(case: SearchCase, database: str, redis: str) -> float:
-    with harness_for(case, database, redis, FULL) as harness:
+def through_the_harness(case: SearchCase, database: str, redis: str) -> Searched:
+    with one_core(), harness_for(case, database, redis, FULL) as harness:
         found = Search(harness).explore()
-    return found.schedules / found.seconds
+    return found.schedules, found.seconds
+
+
+def in_turns(ways: Sequence[Callable[[], Searched]], times: int) -> list[float]:
+    """The schedules per second of each way, over `times` searches, one of each way after the other."""
+    total = [(0, 0.0)] * len(ways)
+    for _ in range(times):
+        found = [way() for way in ways]
+        total = [(s + more, t + time) for (s, t), (more, time) in zip(total, found, strict=True)]
+    return [schedules / seconds for schedules, seconds in total]
 
 
 def fill(database: str) -> None:
@@ -188,16 +205,19 @@ def _run(command: list[str], folder: Path) -> None:
 
 def goals(quick: bool) -> Iterator[Row]:
     of_engine, of_peer, beside, reason = list[float](), list[float](), list[float](), "--quick"
-    own = Postgres(settings=SETTINGS), Postgres(settings=SETTINGS), Valkey()
-    with own[0] as postgres, own[1] as full, own[2] as valkey:
+    servers = Postgres(settings=SETTINGS), Postgres(settings=SETTINGS), Valkey()
+    with servers[0] as postgres, servers[1] as full, servers[2] as valkey:
         fill(full.url)
         for case in (CASES[name] for name in COMPARED):
             apis = []
+            here, there = (postgres.url, valkey.url), (full.url, valkey.url)
+            engine, api = partial(through_the_harness, case, *here), partial(through_the_api, case, *here)
             for _ in range(QUICK if quick else ROUNDS):
-                engine = through_the_harness(case, postgres.url, valkey.url)
-                apis.append(through_the_api(case, postgres.url, valkey.url))
-                of_engine.append(apis[-1] / engine)
-                beside.append(through_the_api(case, full.url, valkey.url) / apis[-1])
+                own, through = in_turns([engine, api], QUICK if quick else SEARCHES)
+                alone, in_full = in_turns([api, partial(through_the_api, case, *there)], PAIRS)
+                of_engine.append(through / own)
+                beside.append(in_full / alone)
+                apis.append(through)
             row = {} if quick else peer.measure(case, PEER_SECONDS, True, postgres.url, valkey.url)
             if theirs := float(row.get("schedules_per_s", 0)):
                 of_peer += [api / theirs for api in apis]

@@ -14,6 +14,7 @@ from typing import Any, Self
 
 import psutil
 
+from lost_update_lab.embedded.one_core import STARTED
 from lost_update_lab.embedded.reaper import REAPER, lives
 
 
@@ -118,6 +119,7 @@ class EmbeddedServer:
                 start_new_session=True,  # Ctrl-C reaches this process only, which then ends its servers in order
             )
         REAPER.watch(self._process.pid, self.stop_signal)
+        STARTED.add(self._process.pid)
 
     def stop(self, signum: int | None = None) -> None:
         """Send the polite signal and wait. After `stop_timeout` seconds, kill the server and raise ServerError."""
@@ -219,6 +221,7 @@ class EmbeddedServer:
     def _ended(self) -> None:
         if self._process is not None:
             REAPER.forget(self._process.pid)
+            STARTED.discard(self._process.pid)
             self._process = None
 
 

@@ -11,6 +11,7 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
+from lost_update_lab.embedded.one_core import one_core
 from lost_update_lab.gates.invariant_clock import InvariantClock
 from lost_update_lab.invariants import TableInvariant
 from lost_update_lab.model.epoch import Epoch
@@ -131,6 +132,7 @@ def run(
     `progress` is told how far the search is. Raises Interrupted after Ctrl-C."""
     check_results(scenario.invariants, scenario.callers)
     with (
+        one_core(),
         opened(scenario, servers, disposable, frameworks, patches, leave_as_found) as ready,
         interruptible(),
     ):
