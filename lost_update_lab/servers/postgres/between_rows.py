@@ -68,6 +68,8 @@ class BetweenRows:
 
     def __init__(self, ask: Callable[[str], list[tuple[str, ...]]]) -> None:
         self._ask = ask
+        #: what has run, as it counts here
+        self._known: set[tuple[Whose, str, bool, bool, bool]] = set()
         #: a command, without its values → the threads in which one such command has changed several rows
         self._by: dict[str, set[Whose]] = {}
         #: … a SELECT … FOR UPDATE → those for which it has locked several
@@ -79,9 +81,10 @@ class BetweenRows:
     def has_run(self, whose: Whose, text: str, changed: int, returned: int, calls: bool) -> bool:
         """The thread's command has `changed` so many rows, and `returned` so many. `calls`: it may call a function. Do
         more commands stop from now on?"""
-        statement = statement_of(text)
-        if whose in self._by.get(statement, ()):  # it is known
+        if (did := (whose, text, changed >= SEVERAL, returned >= SEVERAL, calls)) in self._known:
             return False
+        self._known.add(did)
+        statement = statement_of(text)
         if calls or _WAITS_FOR_NOBODY.search(statement):
             self._unstopped.add(whose)
         if locks_by_reading(text):
