@@ -7,6 +7,7 @@ import psycopg
 import pytest
 
 from lost_update_lab import explore
+from lost_update_lab.embedded import one_core as module
 from lost_update_lab.embedded.one_core import one_core
 
 several = pytest.mark.skipif(
@@ -61,6 +62,15 @@ def test_a_process_that_has_one_core_is_left_as_it_is(valkey_server):
             assert os.sched_getaffinity(server.pid) == cores
     finally:
         os.sched_setaffinity(0, cores)
+
+
+@several
+@pytest.mark.parametrize("missing", ["STAT", "THREADS"])
+def test_without_proc_nothing_is_done(missing, monkeypatch, tmp_path):
+    cores = os.sched_getaffinity(0)
+    monkeypatch.setattr(module, missing, tmp_path / "none")
+    with one_core():
+        assert os.sched_getaffinity(0) == cores
 
 
 @several
