@@ -13,13 +13,14 @@ from lost_update_lab.snapshot.chance import draws
 
 #: the engine's own schemas
 OWN = ("explorer", "explorer_opening", "explorer_before")
-NOT_THE_USERS = f"nspname NOT IN {('pg_catalog', 'information_schema', *OWN)} AND nspname !~ '^pg_'"
+#: a condition in SQL: the schema is one of the user's
+OF_THE_USER = f"nspname NOT IN {('pg_catalog', 'information_schema', *OWN)} AND nspname !~ '^pg_'"
 
 _TABLES = f"""
 SELECT c.oid, nspname, relname, coalesce((
     SELECT option_value::int FROM pg_options_to_table(reloptions) WHERE option_name = 'fillfactor'), 100)
 FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace
-WHERE relkind = 'r' AND {NOT_THE_USERS}
+WHERE relkind = 'r' AND {OF_THE_USER}
 AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.objid = c.oid AND d.classid = 'pg_class'::regclass AND d.deptype = 'e')
 ORDER BY nspname, relname
 """  # noqa: S608  (names of our own)
@@ -38,12 +39,12 @@ FROM pg_constraint WHERE conrelid = ANY(%s) AND contype IN ('p', 'f')
 """
 _SEQUENCES = f"""
 SELECT nspname, relname FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace
-WHERE relkind = 'S' AND {NOT_THE_USERS} ORDER BY nspname, relname
+WHERE relkind = 'S' AND {OF_THE_USER} ORDER BY nspname, relname
 """  # noqa: S608
 _OUT_OF_REACH = f"""
 SELECT 'large objects' WHERE EXISTS (SELECT FROM pg_largeobject_metadata)
 UNION ALL SELECT 'the foreign table ' || relname FROM pg_class JOIN pg_namespace n ON n.oid = relnamespace
-WHERE relkind = 'f' AND {NOT_THE_USERS}
+WHERE relkind = 'f' AND {OF_THE_USER}
 UNION ALL SELECT 'the trigger ' || tgname || ', which is ENABLE ALWAYS' FROM pg_trigger WHERE tgenabled = 'A'
 UNION ALL SELECT 'the rule ' || rulename || ', which is ENABLE ALWAYS' FROM pg_rewrite WHERE ev_enabled = 'A'
 """  # noqa: S608

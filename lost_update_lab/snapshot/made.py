@@ -11,11 +11,11 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from lost_update_lab.snapshot.catalogue import NOT_THE_USERS
+from lost_update_lab.snapshot.catalogue import OF_THE_USER
 
 #: each once, by the catalogue that lists it. Not the parts of an extension, nor the sequence that belongs to a column
 _OBJECTS = f"""
-WITH theirs AS (SELECT oid FROM pg_namespace WHERE {NOT_THE_USERS}), every AS (
+WITH theirs AS (SELECT oid FROM pg_namespace WHERE {OF_THE_USER}), every AS (
     SELECT 'pg_namespace'::regclass AS of, oid FROM theirs
     UNION ALL SELECT 'pg_extension'::regclass, oid FROM pg_extension
     UNION ALL SELECT 'pg_class'::regclass, c.oid FROM pg_class c JOIN theirs t ON t.oid = relnamespace
@@ -29,7 +29,7 @@ WHERE NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = every.of AND d.objid
 """  # noqa: S608  (names of our own)
 _VIEWS = f"""
 SELECT nspname, relname, relispopulated FROM pg_class JOIN pg_namespace n ON n.oid = relnamespace
-WHERE relkind = 'm' AND {NOT_THE_USERS}
+WHERE relkind = 'm' AND {OF_THE_USER}
 """  # noqa: S608
 _SUM = "SELECT md5(coalesce(string_agg(t::text, ',' ORDER BY t::text COLLATE \"C\"), '')) FROM {} t"
 #: what pg_identify_object calls it → what DROP calls it, where that differs

@@ -26,12 +26,12 @@ from lost_update_lab.snapshot.catalogue import Table
 from lost_update_lab.snapshot.redis import RedisSnapshot
 from lost_update_lab.snapshot.tables import TableRows, Tables
 from lost_update_lab.under_test import mariadb
-from lost_update_lab.under_test.by_server import without
 from lost_update_lab.under_test.drawn import NOT_MEASURED, DrawnNumbers, Place
 from lost_update_lab.under_test.fresh import comparable, without_clock
 from lost_update_lab.under_test.outcome import KeysLeft, LeftBehind, Outcome, canonical, key_in
 from lost_update_lab.under_test.results import ResultText
 from lost_update_lab.under_test.scenario import Operation, Scenario
+from lost_update_lab.under_test.server_values import without_server_values
 from lost_update_lab.under_test.servers import Servers
 
 VIOLATED, REFUSED = "violated", "refused"
@@ -252,7 +252,7 @@ class Operations:
                     same[table].append(old)  # the same object: it is held once
                 else:
                     changed[table].append(row)
-        told: TableRows = without(changed, self.by_server) if self.by_server else changed
+        told: TableRows = without_server_values(changed, self.by_server) if self.by_server else changed
         return FinalState(same, told, opening, *(self.keys.values() if self.keys else ({}, {})))
 
     def _opened_with(self, table: Table) -> Sequence[Mapping[str, Any]]:

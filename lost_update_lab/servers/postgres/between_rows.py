@@ -21,7 +21,7 @@ from typing import NamedTuple
 from lost_update_lab.servers.compound import SEVERAL, locks_by_reading, statement_of, words_of
 from lost_update_lab.servers.draws import INSERT
 from lost_update_lab.servers.postgres.plpgsql import lexemes
-from lost_update_lab.snapshot.catalogue import NOT_THE_USERS
+from lost_update_lab.snapshot.catalogue import OF_THE_USER
 from lost_update_lab.telling.narrative import shortened
 
 #: others come after so many of its rows, not after each one of a thousand
@@ -38,7 +38,7 @@ SELECT relname, coalesce((
     EXISTS (SELECT FROM pg_constraint WHERE conrelid = c.oid AND contype = 'f'),
     EXISTS (SELECT FROM pg_constraint WHERE confrelid = c.oid AND contype = 'f' AND confdeltype IN ('c', 'n', 'd')),
     EXISTS (SELECT FROM pg_constraint WHERE confrelid = c.oid AND contype = 'f' AND confupdtype IN ('c', 'n', 'd'))
-FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace WHERE relkind IN ('r', 'p') AND {NOT_THE_USERS}
+FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace WHERE relkind IN ('r', 'p') AND {OF_THE_USER}
 """  # noqa: S608  (names of our own)
 UNORDERED = (
     "others do not come between the rows that a SELECT … FOR UPDATE locks ({}): two of these with different orders "

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from lost_update_lab.model.bounds import SECOND
 from lost_update_lab.model.epoch import Epoch
 from lost_update_lab.servers.deadlines import Ends
-from lost_update_lab.snapshot.catalogue import NOT_THE_USERS
+from lost_update_lab.snapshot.catalogue import OF_THE_USER
 
 Rows = list[tuple[bytes | None, ...]]
 #: the parts of that query, one for each column, with the names of its table and of the column
@@ -19,7 +19,7 @@ SELECT format('SELECT %L || left(%I::text, 40) || %L, ceil(extract(epoch FROM %I
 FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace JOIN pg_attribute a ON a.attrelid = c.oid
 JOIN pg_attribute first ON first.attrelid = c.oid AND first.attnum = 1
 WHERE relkind = 'r' AND a.atttypid IN ('timestamp'::regtype, 'timestamptz'::regtype) AND a.attnum > 0
-AND {NOT_THE_USERS} AND NOT a.attisdropped
+AND {OF_THE_USER} AND NOT a.attisdropped
 AND NOT first.attisdropped
 """  # noqa: S608  (names of our own)
 

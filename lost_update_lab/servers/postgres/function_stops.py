@@ -29,7 +29,7 @@ from lost_update_lab.servers.postgres.plpgsql import (
     statements_of_sql,
 )
 from lost_update_lab.servers.postgres.unseen import ABOVE
-from lost_update_lab.snapshot.catalogue import NOT_THE_USERS
+from lost_update_lab.snapshot.catalogue import OF_THE_USER
 from lost_update_lab.telling.narrative import shortened
 
 #: not those of extensions
@@ -38,7 +38,7 @@ SELECT p.oid::regprocedure::text, proname, lanname, prosrc, pg_get_functiondef(p
     prorettype = 'trigger'::regtype, lanname IN ('plpgsql', 'sql') AND provolatile = 'v'
 FROM pg_proc p JOIN pg_language l ON l.oid = prolang JOIN pg_namespace n ON n.oid = pronamespace
 WHERE p.oid >= 16384 AND prokind IN ('f', 'p') AND prorettype <> 'event_trigger'::regtype
-AND {NOT_THE_USERS}
+AND {OF_THE_USER}
 AND NOT EXISTS (SELECT FROM pg_depend WHERE objid = p.oid AND classid = 'pg_proc'::regclass AND deptype = 'e')
 """  # noqa: S608  (names of our own)
 #: views, operators, aggregates, casts, domains, and tables with a constraint, a default or a policy: each with what it

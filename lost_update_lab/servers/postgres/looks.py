@@ -31,7 +31,7 @@ from lost_update_lab.servers.draws import INSERT
 from lost_update_lab.servers.postgres.between_rows import MOST, BetweenRows
 from lost_update_lab.servers.postgres.function_stops import LOCKED_ROW, NEW_ROW, FunctionStops, Reached
 from lost_update_lab.servers.postgres.locks import Edges
-from lost_update_lab.snapshot.catalogue import NOT_THE_USERS
+from lost_update_lab.snapshot.catalogue import OF_THE_USER
 from lost_update_lab.snapshot.other_sessions import cleaned_up, is_locked_out, keeps_a_lock
 from lost_update_lab.telling.narrative import shortened
 
@@ -55,7 +55,7 @@ LIMITS = "a function sets a time limit of its own, which would end by the server
 _ON_EACH = f"""
 DO $$ DECLARE place regclass; BEGIN
     FOR place IN SELECT c.oid::regclass FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace
-        WHERE relkind IN ('r', 'p') AND NOT relispartition AND {NOT_THE_USERS} LOOP
+        WHERE relkind IN ('r', 'p') AND NOT relispartition AND {OF_THE_USER} LOOP
         EXECUTE format('CREATE OR REPLACE TRIGGER {{name}} BEFORE INSERT OR UPDATE OR DELETE ON %s '
             'FOR EACH {{each}} EXECUTE FUNCTION {{function}}()', place);
     END LOOP;

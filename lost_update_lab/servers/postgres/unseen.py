@@ -12,16 +12,16 @@ from lost_update_lab.servers.compound import names_one, words_of
 from lost_update_lab.servers.numbers import IN_A_ROW, NUMBER
 from lost_update_lab.servers.postgres.clock_words import asks, decides
 from lost_update_lab.servers.postgres.transactions import lasts_inside
-from lost_update_lab.snapshot.catalogue import NOT_THE_USERS
+from lost_update_lab.snapshot.catalogue import OF_THE_USER
 from lost_update_lab.telling.narrative import shortened
 
 RELATIONS = (
     "SELECT relname FROM pg_class JOIN pg_namespace n ON n.oid = relnamespace "  # noqa: S608  (names of our own)
-    f"WHERE relkind IN ('r', 'p', 'v', 'm', 'f') AND {NOT_THE_USERS}"
+    f"WHERE relkind IN ('r', 'p', 'v', 'm', 'f') AND {OF_THE_USER}"
 )
 FUNCTIONS = (
     "SELECT proname, prosrc FROM pg_proc JOIN pg_namespace n ON n.oid = pronamespace "  # noqa: S608  (names of our own)
-    f"WHERE {NOT_THE_USERS}"
+    f"WHERE {OF_THE_USER}"
 )
 #: an insert into one of these draws a number from a sequence, or may do so through a trigger
 COUNTING = (
@@ -34,14 +34,14 @@ COUNTING = (
 #: what may ask for the clock where no gate sees it: functions and views, with their texts
 SOURCES = (
     "SELECT proname, coalesce(pg_get_function_sqlbody(p.oid), prosrc) FROM pg_proc p "  # noqa: S608  (names of our own)
-    f"JOIN pg_namespace n ON n.oid = pronamespace WHERE {NOT_THE_USERS} "
+    f"JOIN pg_namespace n ON n.oid = pronamespace WHERE {OF_THE_USER} "
     "UNION ALL SELECT viewname, definition FROM pg_views WHERE schemaname !~ '^(pg_|information_schema)'"
 )
 #: columns with a default, and the default
 DEFAULTS = (
     "SELECT attname, pg_get_expr(adbin, adrelid) FROM pg_attrdef "  # noqa: S608  (names of our own)
     "JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum JOIN pg_class c ON c.oid = adrelid "
-    f"JOIN pg_namespace n ON n.oid = relnamespace WHERE {NOT_THE_USERS}"
+    f"JOIN pg_namespace n ON n.oid = relnamespace WHERE {OF_THE_USER}"
 )
 #: a table whose rows lie in those above it, or go with theirs
 _TAKES_ALONG = """
@@ -76,12 +76,12 @@ WITH RECURSIVE calls AS (
     {_FUNCTIONS} <> 'i'
 ), found (oid) AS (
     SELECT c.oid FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace
-    WHERE {NOT_THE_USERS}
+    WHERE {OF_THE_USER}
     AND (relkind = 'p' OR relhasrules OR relrowsecurity OR c.oid IN (SELECT tgrelid FROM calling))
     UNION SELECT above.oid FROM above JOIN found ON below = found.oid
 )
 SELECT proname FROM pg_proc p JOIN pg_language l ON l.oid = prolang JOIN pg_namespace n ON n.oid = pronamespace
-WHERE lanname NOT IN ('internal', 'c') AND provolatile <> 'i' AND {NOT_THE_USERS}
+WHERE lanname NOT IN ('internal', 'c') AND provolatile <> 'i' AND {OF_THE_USER}
 UNION SELECT relname FROM pg_class JOIN found USING (oid)
 UNION SELECT typname FROM pg_type JOIN types USING (oid)
 UNION SELECT oprname FROM pg_operator JOIN functions f ON oprcode = f.oid

@@ -12,7 +12,7 @@ from lost_update_lab.snapshot.tables import TableRows
 from lost_update_lab.under_test.fresh import NOW, RANDOM
 
 
-def without(rows: TableRows, by_server: ByServer) -> dict[Table, list[dict[str, Any]]]:
+def without_server_values(rows: TableRows, by_server: ByServer) -> dict[Table, list[dict[str, Any]]]:
     """A key by which rows refer to a new row becomes its number here: it is known by that row, as one from a sequence
     is."""
     numbers: dict[str, str] = {}
