@@ -41,7 +41,8 @@ ROOT = Path(__file__).resolve().parents[2]
 #: large enough that the search weighs more than its beginning
 COMPARED = ("no lock, three workers", "no lock, three deposits each")
 ROUNDS, QUICK, PEER_SECONDS = 5, 1, 12.0
-#: … of each of these two in a round: one takes only 0.1 to 1 s, and differs by up to 1.4 from the next
+#: in a round: of `explore()` and of the harness each, and of `explore()` with and without the tables. One search takes
+#: 0.1 to 1 s, and differs by up to 1.4 from the next
 SEARCHES, PAIRS = 8, 2
 TABLES, ROWS = 200, 1000
 #: of the environment, what would decide which servers are used
