@@ -21,12 +21,15 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 from redis.sentinel import Sentinel as SentinelClient
 
-from lost_update_lab.embedded.base import ServerError
+from lost_update_lab.embedded.base import ServerError, tail
 from lost_update_lab.embedded.valkey import Valkey
 
 PRIMARY_NAME = "lab"  # what the sentinels call the primary
 #: how often a sentinel does these things, in ms. The defaults are 1 to 10 s. Only the waiting is shorter.
 PERIODS = {"publish-period": 100, "info-period": 100, "ask-period": 100, "ping-period": 100}
+#: A sentinel that had no processor for 2 s, or whose clock jumped, starts no failover for the next 30 s ("tilt").
+#: After them it would promote no replica any more: each was without its primary for too long.
+PERIODS |= {"tilt-period": 500}
 
 
 class Sentinel(Valkey):
@@ -201,5 +204,5 @@ class ReplicaSet:
                 if condition():
                     return
             time.sleep(0.02)
-        logs = ", ".join(str(server.log) for server in (*self.sentinels, *self.servers))
-        raise ServerError(f"{failure} within {timeout:g} s. Logs: {logs}")
+        logs = "\n".join(tail(server.log) for server in (*self.sentinels, *self.servers))
+        raise ServerError(f"{failure} within {timeout:g} s.\n{logs}")
