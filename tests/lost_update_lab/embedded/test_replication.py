@@ -60,7 +60,7 @@ def test_waiting_for_a_failover_that_does_not_come_says_so(replica_set):
         replica_set.await_failover(replica_set.primary, timeout=0.3)
 
 
-@pytest.mark.deep_after(1)
+@pytest.mark.deep
 def test_sentinels_that_had_no_processor_for_a_while_still_promote():
     """A busy machine stops them for longer than the `tilt-trigger`. Here any step does."""
     with ReplicaSet(replicas=1) as servers:
