@@ -100,7 +100,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 _stays = ExitStack()
-#: how many objects were frozen when all had been looked at last
+#: how many objects there were when all had been looked at last
 _looked_at = [0]
 #: … so many times as many may be before all are looked at again
 ROOM = 1.5
@@ -115,19 +115,18 @@ def pytest_collection() -> Generator[None, Any, Any]:
         made = yield
     gc.collect()
     _stays.enter_context(garbage.frozen())
-    _looked_at[0] = gc.get_freeze_count()
+    _looked_at[0] = garbage.held_in_memory()
     return made
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
     """A search freezes what exists, and while the collection is frozen nobody thaws it: what searches left behind
-    would be walked over by each later one that asks who holds a clock. To count them takes 0.1 s, so they are counted
-    only after the engine's tests, which search most."""
+    would be walked over by each later one that asks who holds a clock."""
     is_last = nextitem is None or nextitem.path != item.path
-    if is_last and "lost_update_lab" in item.path.parts and gc.get_freeze_count() > ROOM * _looked_at[0]:
+    if is_last and garbage.held_in_memory() > ROOM * _looked_at[0]:
         garbage.collect_all_beyond(0)
-        _looked_at[0] = gc.get_freeze_count()
+        _looked_at[0] = garbage.held_in_memory()
 
 
 @pytest.fixture(scope="session")

@@ -45,7 +45,7 @@ def _serve(pipe: Connection, environment: dict[str, str], core: int | None, last
     # what exists now stays: no collection looks for garbage in it. No connection is among it yet, since a look for them
     # would not find what is frozen (servers/connections_before.py)
     gc.freeze()
-    at_first = gc.get_freeze_count()
+    at_first = garbage.held_in_memory()
     if "MARIADB_URL" in environment:
         call_command("migrate", database="mariadb", verbosity=0)
     measured_at = measured()

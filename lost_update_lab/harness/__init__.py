@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from math import inf
 from types import MappingProxyType, TracebackType
 from typing import Any, Self, TypeVar
@@ -124,10 +124,10 @@ class Harness:
         self.learns = False
         self.opening: dict[str, MemoisedServer] = {}
         self._judged: dict[Hashable, Judgement] = {}
-        #: where a worker has drawn one of few (schedule/random_choice.py)
-        self.random_choice = ""
+        self.random_choice = ""  # where a worker has drawn one of few (schedule/random_choice.py)
         self.feeding = Feeding(self)
         self.threads = [WorkerThread() for _ in range(bounds.workers)]
+        self._open = ExitStack()
 
     def __enter__(self) -> Self:
         look_around()
@@ -140,11 +140,13 @@ class Harness:
         Active.servers = self.servers
         for server in self.servers.values():
             server.watch()
+        self._open.enter_context(garbage.not_now())  # but for `_has_run`
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._open.close()
         self.patches.undo()
         self.feeding.close()
         if self.recording:
@@ -183,13 +185,12 @@ class Harness:
         run.memory, run.cached_names = self.memory, self.cached_names
         Active.run = run
         try:
-            with garbage.not_now():
-                try:
-                    self._begin(run, real)
-                finally:
-                    Active.run = None
-                    run.endings = [ending_of(worker) for worker in workers]
-                    self._end(run)
+            try:
+                self._begin(run, real)
+            finally:
+                Active.run = None
+                run.endings = [ending_of(worker) for worker in workers]
+                self._end(run)
         finally:
             self._has_run(run)
         if error := run.error or ends_without(run.workers):

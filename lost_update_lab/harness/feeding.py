@@ -8,7 +8,6 @@ from typing import Any
 from lost_update_lab.gates.postgres.fed import PlayedConnections
 from lost_update_lab.gates.redis.fed import ConnectionsBefore
 from lost_update_lab.model.errors import BeginsAgain
-from lost_update_lab.runs import garbage
 from lost_update_lab.runs.fed_run import FedRecorder, FedRun, remembered
 from lost_update_lab.runs.place import Active, Here, attach
 from lost_update_lab.runs.run import Run
@@ -55,13 +54,12 @@ class Feeding:
         run.recorder = recorder = FedRecorder(recording, run)
         Active.run = run
         try:
-            with garbage.not_now():
-                self._begin(run)
-                try:
-                    self._run(run, index)
-                finally:
-                    Active.run = None
-                    self._end(run, index)
+            self._begin(run)
+            try:
+                self._run(run, index)
+            finally:
+                Active.run = None
+                self._end(run, index)
         except BeginsAgain:
             raise
         except Exception:  # noqa: BLE001  (a run on the servers will tell what that is)

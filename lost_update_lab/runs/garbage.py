@@ -11,6 +11,7 @@ CPU time (renewal-service), and now takes 6 %.
 from __future__ import annotations
 
 import gc
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -68,9 +69,14 @@ def _freeze() -> None:
     gc.freeze()
 
 
+def held_in_memory() -> int:
+    """How many objects this process holds, roughly. Unlike `gc.get_freeze_count`, it takes no time."""
+    return sys.getallocatedblocks()
+
+
 def collect_all_beyond(count: int) -> None:
-    """Collect and keep what is left. Look at what is frozen too if that is more than `count` objects by now."""
-    if gc.get_freeze_count() > count:
+    """Collect and keep what is left. Look at what is frozen too if the process holds more than `count` objects."""
+    if held_in_memory() > count:
         gc.unfreeze()
     collect(keep=True)
 

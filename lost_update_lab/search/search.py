@@ -89,7 +89,7 @@ class Search(Choosing):
 
     def _explored(self, begun: float) -> SearchResult:
         """`begun`: the time from which the budget counts."""
-        with garbage.frozen(), garbage.not_now():  # the harness collects, now and then
+        with garbage.frozen():
             return self._within(begun)
 
     def _within(self, begun: float) -> SearchResult:
