@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import permutations, product
 from typing import Any
 
@@ -125,9 +126,8 @@ class Judge:
         failed = {i for i in whole if endings[i].error is not None}
         if failed and self._some(observed, [i for i in whole if i not in failed], failed | cut):
             return self._failed(endings[i] for i in sorted(failed))
-        return Judgement(
-            VIOLATED, (SERIALIZABLE, *self._not_so(observed, whole), *self._nearest(observed, whole, cut))
-        )
+        judged = replace(observed, endings=())  # these may hold connections
+        return Judgement(VIOLATED, (SERIALIZABLE,), more=partial(self._unlike, judged, whole, cut))
 
     def _failed(self, endings: Iterable[Ending]) -> Judgement:
         told = [f"{self.scenario.names[each.worker]} failed: {_shown(each.error)}" for each in endings]
@@ -177,6 +177,10 @@ class Judge:
         for counts in prefixes(operations):
             if all(counts[i] == operations[i] for i in range(len(operations)) if i not in free):
                 yield from (serial for serial in self.serial.of(counts) if serial.fits(observed.gaps))
+
+    def _unlike(self, observed: FinishedSchedule, whole: Sequence[int], free: set[int]) -> Iterator[str]:
+        yield from self._not_so(observed, whole)
+        yield from self._nearest(observed, whole, free)
 
     def _not_so(self, observed: FinishedSchedule, whole: Sequence[int]) -> Iterator[str]:
         """Would it be right if leases had ended between the workers?"""

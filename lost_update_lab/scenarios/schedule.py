@@ -188,7 +188,7 @@ def told(
     return Schedule(
         schedule_id(again.word, choices),
         again.word,
-        tuple(again.judgement.sentences),
+        (*again.judgement.sentences, *again.judgement.more()),
         tuple(map(str, again.faults)),
         moves,
         confirmed,
