@@ -12,6 +12,7 @@ from lost_update_lab.model.commands import Step, takes
 from lost_update_lab.runs.place import anywhere, beside
 from lost_update_lab.scenarios.overwrites import Did, overwrites
 from lost_update_lab.scenarios.wording import readable
+from lost_update_lab.schedule.enabled import is_unseen
 from lost_update_lab.schedule.schedule_id import encode, exactly
 from lost_update_lab.schedule.world import World
 from lost_update_lab.snapshot.catalogue import Table
@@ -83,6 +84,8 @@ class StepRecorder:
         self.lines: list[SourceLine | None] = []
         self.changes: list[tuple[str, ...]] = []
         self.written: list[frozenset[str]] = []
+        #: steps that others can neither see nor be seen by
+        self.unseen: list[bool] = []
         self._versions: dict[str, str] = {}
         self._held: Held = {}
         self._tables: dict[Table, bool] = {}
@@ -94,11 +97,14 @@ class StepRecorder:
 
     def __call__(self, run: World, step: Step) -> None:
         if run is not self.of:
-            self.of, self.lines, self.changes, self.written = run, [], [], []
+            self.of, self.lines, self.changes, self.written, self.unseen = run, [], [], [], []
             self._tables, self._held, self._versions = {}, dict(self._opening), {}
         place = anywhere()
-        sent_before = step.task in run.names and run.task(step.task).unheard  # by code that went on since
+        task = run.task(step.task) if step.task in run.names else None
+        sent_before = task is not None and task.unheard  # by code that went on since
         own = step.kind in OWN_STEPS and step.worker and not sent_before
+        op = task.op if task and own and step.kind == "step" else None
+        self.unseen.append(op is not None and is_unseen(run, op))
         line = ((place and place.line) or own_line()) if own else None
         self.lines.append(line)
         with beside():
@@ -177,13 +183,11 @@ def told(
     with harness.unnoted():
         again, _ = play(harness, waiters, exactly(choices), recorder)
     names, several = system.scenario.names, _several(again.steps)
-    moves = tuple(
-        _move(step, line, changes, names, several)
-        for step, line, changes in zip(again.steps, recorder.lines, recorder.changes, strict=True)
-    )
+    order, steps = told_in(again.steps, recorder.unseen), again.steps
+    moves = tuple(_move(steps[at], recorder.lines[at], recorder.changes[at], names, several) for at in order)
     did = [
-        Did(move.who.partition(" (thread")[0], step.command, move.reply, move.line, written | _key(step))
-        for move, step, written in zip(moves, again.steps, recorder.written, strict=True)
+        _did(move, steps[at], recorder.written[at] | _key(steps[at]))
+        for move, at in zip(moves, order, strict=True)
     ]
     return Schedule(
         schedule_id(again.word, choices),
@@ -194,6 +198,23 @@ def told(
         confirmed,
         overwrites(did) if again.word == VIOLATED else (),
     )
+
+
+def told_in(steps: Sequence[Step], unseen: Sequence[bool]) -> list[int]:
+    """The order in which the steps are told. One that nobody else can see (a BEGIN) is taken as early as it can. It
+    is told with the next step of its thread, at the same time: else a schedule would seem to have more switches."""
+    order, put_off = list[int](), list[int]()
+    for at, step in enumerate(steps):
+        mine = [] if unseen[at] else [each for each in put_off if steps[each].task == step.task]
+        now = [each for each in put_off if each in mine or steps[each].at != step.at]
+        order += now
+        put_off = [each for each in put_off if each not in now]
+        (put_off if unseen[at] else order).append(at)
+    return order + put_off
+
+
+def _did(move: Move, step: Step, written: frozenset[str]) -> Did:
+    return Did(move.who.partition(" (thread")[0], step.command, move.reply, move.line, written)
 
 
 def _key(step: Step) -> frozenset[str]:

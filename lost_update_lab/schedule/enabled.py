@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from lost_update_lab.model.bounds import Fault
-from lost_update_lab.model.commands import GOES_ON, HEARS, HEARS_LATER
+from lost_update_lab.model.commands import GOES_ON, HEARS, HEARS_LATER, Op
 from lost_update_lab.model.transitions import Kind, Transition
 from lost_update_lab.model.workers import State, Task, WorkerProcess
 from lost_update_lab.schedule import faults, virtual_clock
@@ -51,10 +51,12 @@ def _goes_first(world: World, task: Task) -> bool:
     """Does it stand before a step that others cannot see, so that it may as well come now? Not if it makes a difference
     when that is: the server's clock, if some command asks for it, stands still in a transaction from its BEGIN on; and
     a serial order (serial.py) has to tell whose step it is. (The worker's own clock: Run.begin_to_look.)"""
-    op = task.op
-    if op is None or not op.local or world.in_turns:
-        return False
-    return not (op.dates and world.servers[op.server].timed)
+    return task.op is not None and not world.in_turns and is_unseen(world, task.op)
+
+
+def is_unseen(world: World, op: Op) -> bool:
+    """Can others neither see this step nor be seen by it, and tell no clock when it came?"""
+    return op.local and not (op.dates and world.servers[op.server].timed)
 
 
 def _cancels(tasks: Sequence[Task]) -> Iterator[Transition]:
