@@ -62,7 +62,7 @@ def test_explore_writes_its_reports(tmp_path: Path, capsys: pytest.CaptureFixtur
     (result,) = told["results"]
     assert (result["verdict"], result["exhausted"], result["kept"]) == ("violated", True, False)
     assert result["again"] == f"lost-update-lab replay {HERE}:voucher/{result['id']} --crashes 1"
-    assert result["schedule"]["moves"][0]["who"] == "Ann"
+    assert result["schedule"]["moves"][0]["who"] == "Bob"
     assert f"| {HERE}:voucher | **violated** |" in summary.read_text()
     assert '"who": "Ann"' in page.read_text()
     assert "http" not in page.read_text()  # no request leaves it
