@@ -79,6 +79,7 @@ def again(name: str, bounds: Mapping[str, Any]) -> str:
         f"lost-update-lab replay {name}/{{id}}"
         + given
         + " --no-deadlocks" * (not bounds.get("deadlocks", True))
+        + (f" --slack {bounds['slack']:g}" if "slack" in bounds else "")
     )
 
 
@@ -104,8 +105,7 @@ def bounds_of(given: argparse.Namespace) -> dict[str, Any]:
         bounds |= limits_of(given.faults or 0, named)
     if given.no_deadlocks:
         bounds["deadlocks"] = False
-    if given.budget is not None:
-        bounds["budget"] = given.budget
+    bounds |= {name: value for name in ("budget", "slack") if (value := getattr(given, name)) is not None}
     if getattr(given, "mutate", False):
         bounds["mutate"] = True
     return bounds

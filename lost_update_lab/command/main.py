@@ -129,6 +129,8 @@ def _bounds(command: argparse.ArgumentParser) -> None:
         "--no-deadlocks", action="store_true", help="leave a schedule where the server would end a deadlock"
     )
     command.add_argument("--budget", type=float, metavar="SECONDS", help="of real time, for each search")
+    told = "how late a worker may be without a pause, in virtual time (0.1)"
+    command.add_argument("--slack", type=float, metavar="SECONDS", help=told)
 
 
 def _output(command: argparse.ArgumentParser) -> None:

@@ -91,7 +91,7 @@ def as_test(of: str, schedule: str, bounds: Mapping[str, float] | None = None) -
 
 
 def _given(given: argparse.Namespace) -> dict[str, float]:
-    named = {name: getattr(given, name) for name in ("faults", "budget")}
+    named = {name: getattr(given, name) for name in ("faults", "budget", "slack")}
     words = {word: getattr(given, word) or None for word in FAULT_WORDS}
     off = {"deadlocks": False if given.no_deadlocks else None}
     return {name: value for name, value in {**named, **words, **off}.items() if value is not None}

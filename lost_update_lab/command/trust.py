@@ -68,7 +68,7 @@ def _open() -> None:
 
 
 def _deposit(name: str, lock: Any, wants: tuple[str, ...]) -> Any:
-    def deposit(amount: int, sql: Any, redis: Any) -> Any:
+    def deposit(amount: int, sql: Any, redis: Any = None) -> Any:
         if _is_of_asyncio(lock):
             return _deposited(partial(_made, name, lock, wants), amount)
         held = _made(name, lock, wants, {"sql": sql, "redis": redis})
@@ -79,7 +79,10 @@ def _deposit(name: str, lock: Any, wants: tuple[str, ...]) -> Any:
             _ask(sql, WRITE, [balance + amount])
         return amount
 
-    return deposit
+    def with_redis(amount: int, sql: Any, redis: Any) -> Any:
+        return deposit(amount, sql, redis)
+
+    return with_redis if "redis" in wants else deposit
 
 
 async def _deposited(make: Callable[[Mapping[str, Any]], Any], amount: int) -> int:

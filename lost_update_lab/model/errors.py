@@ -7,6 +7,9 @@ from typing import Any
 
 MORE_TIME = "give it more time: --budget SECONDS"
 SHORTER = "shorter leases or polls, or a smaller --work"
+LET_IT_SLEEP = (
+    "let it sleep between two tries, as by time.sleep(0.01): a loop that never waits has no end here"
+)
 REPORT_IT = "a fault of the explorer: please report it, with the strategy"
 ON_ONE_HOST = "if your workers run on one machine, use manage.py explore --one-machine, compare or faults"
 KEEPS_STATE = (
@@ -58,6 +61,9 @@ CHOOSE_BEFORE = (
 )
 IN_THE_SETUP = "make it in the setup, or in a migration, before any worker begins"
 BY_EXECUTE = "send these commands one by one, by execute()"
+WITHOUT_COPY = (
+    "send what a pipeline sends, or COPY copies, by execute(): for COPY FROM, an INSERT with all rows"
+)
 IN_ONE_DATABASE = (
     "for the trial, let the setup make these tables in the database that the explorer has, and give all connections "
     "its address"

@@ -121,6 +121,8 @@ class SearchResult:
     several: bool = False
     #: the most commands, of all workers, in one of them
     commands: int = 0
+    #: in one of them, time has passed: how late a worker may be has counted
+    timed: bool = False
     #: server → how its clock, by which something was decided, was made virtual
     virtual_clocks: dict[str, str] = field(default_factory=dict)
     #: what else the servers have to say
@@ -131,6 +133,7 @@ class SearchResult:
         self.schedules += 1
         self.steps += len(world.steps)
         self.applicable |= world.applicable
+        self.timed |= world.now > 0
         commits = [worker.commits + worker.crashed for worker in world.workers]  # what it sent may go through
         self.others_committed = max(self.others_committed, sum(commits) - min(commits))
 

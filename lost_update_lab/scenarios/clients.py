@@ -10,6 +10,8 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
+from inspect import signature
 from typing import Any
 from weakref import ref
 
@@ -60,14 +62,8 @@ def _redis_pools(patches: Patches, twins: Twins) -> None:
     release: Any = pool_of.release
     owners: dict[int, Any] = {}
 
-    def twin_of(pool: Any) -> Any:
-        most = {"max_connections": pool.max_connections}
-        return twins.of(
-            pool, lambda: type(pool)(connection_class=pool.connection_class, **most, **pool.connection_kwargs)
-        )
-
     def get_connection(pool: Any, *args: Any, **keywords: Any) -> Any:
-        if (twin := twin_of(pool)) is None:
+        if (twin := twins.of(pool, partial(_like, pool))) is None:
             return get(pool, *args, **keywords)
         connection = get(twin, *args, **keywords)
         owners[id(connection)] = twin
@@ -78,6 +74,18 @@ def _redis_pools(patches: Patches, twins: Twins) -> None:
 
     patches.method(pool_of, "get_connection", get_connection)
     patches.method(pool_of, "release", release_connection)
+
+
+def _like(pool: Any) -> Any:
+    """A new pool like this one. That of a Sentinel takes more than its connections do. It stays as it is: where it
+    connects to, it first asks a server that the explorer was not given, and that is told."""
+    settings = {"connection_class": pool.connection_class, "max_connections": pool.max_connections}
+    settings |= pool.connection_kwargs
+    try:
+        signature(type(pool)).bind(**settings)
+    except TypeError:
+        return pool
+    return type(pool)(**settings)
 
 
 class _Connections:

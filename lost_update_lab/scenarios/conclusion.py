@@ -31,12 +31,13 @@ TALK = (
 AT_ONCE = (
     "{} sends a single command: a crash comes before it, and nothing is done, or after it, and all of it is"
 )
+CUT_SHORT = "the search ended before every order was tried: {}. What would help: {}"
 
 
 def concluded(ready: Opened, finding: Finding, found: Control, replay: bool) -> Result:
     """`found`: by the control. `replay`: of one schedule only."""
     searched = finding.searched
-    notes = [*notes_of(ready), *searched.notes, *map(_clock_note, searched.virtual_clocks.items())]
+    notes = [*notes_of(ready, searched), *searched.notes, *map(_clock_note, searched.virtual_clocks.items())]
     result = _result(ready, finding, [*notes, *([found.note] if found.note else [])], found.cannot_tell)
     several = _several_at_a_time(ready) or _no_serial_order(ready)
     if several and result.kept and not replay:
@@ -94,6 +95,8 @@ def _result(opened: Opened, finding: Finding, notes: list[str], cannot_tell: boo
     verdict = schedule.verdict if schedule else KEPT if searched.exhausted else INCONCLUSIVE
     verdict = KEPT if verdict == UNBROKEN else verdict
     cause, remedy = ("", "") if schedule else (searched.cause, searched.remedy)
+    if schedule and searched.cause:
+        notes = [*notes, CUT_SHORT.format(searched.cause, remedy_of(searched.remedy))]
     alone = len(scenario.workers) == 1
     tried = searched.overlapping or searched.several or (alone and searched.fired)
     if verdict == KEPT and alone and not tried and _is_done_at_once(scenario, searched):
@@ -168,7 +171,9 @@ def _bounds(scenario: Scenario, searched: Any, seconds: float, replayed: bool) -
     how = "every order" if searched.exhausted else "not every order"
     left = searched.left_in_deadlock and f"; {searched.left_in_deadlock} were left at a deadlock"
     many = f"{searched.schedules} schedule{'s' * (searched.schedules != 1)}"
-    return f"{how} of {names}, {faults} in each: {many} in {seconds:.1f} s{left or ''}"
+    paused = " without a pause" * bool(scenario.faults and Fault.PAUSE in scenario.kinds)
+    late = f", none late by more than {scenario.slack:g} s{paused}" if searched.timed else ""
+    return f"{how} of {names}{late}, {faults} in each: {many} in {seconds:.1f} s{left or ''}"
 
 
 def _callers(scenario: Scenario) -> str:

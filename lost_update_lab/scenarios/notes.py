@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from lost_update_lab.model.bounds import Fault
+from lost_update_lab.model.system import UNBROKEN
+from lost_update_lab.runs.found import SearchResult
 from lost_update_lab.scenarios.exploration import Opened
 from lost_update_lab.scenarios.judging import ABORTED, BETWEEN
 from lost_update_lab.under_test.operations import VIOLATED
@@ -18,9 +21,14 @@ BY_CLASS = (
     "the answer of {} is compared by its class only, or holds an object that is: {}. Return plain values, or give an "
     "invariant that takes the results"
 )
+SENT_ONCE = (
+    "the client that an operation asks for (`redis`) sends no command a second time. redis.Redis() does, by default: a "
+    "command whose reply is lost is then executed twice. If your own client is made so, let the operation make it"
+)
+MESSAGES = "messages (PUBLISH, NOTIFY) are not compared: one that is sent twice is no difference here"
 
 
-def notes_of(opened: Opened) -> Iterator[str]:
+def notes_of(opened: Opened, searched: SearchResult) -> Iterator[str]:
     orders = opened.judge.serial.all() if opened.judge.serial and opened.scenario.invariants else []
     if orders and all(each.judgement.word == VIOLATED for each in orders):
         yield EVEN_IN_TURNS
@@ -46,6 +54,23 @@ def notes_of(opened: Opened) -> Iterator[str]:
     if _changed_nothing(opened):
         yield NOTHING_AT_STAKE
     yield from _by_class(opened)
+    lost_reply = Fault.LOST_REPLY in searched.fired and searched.under(Fault.LOST_REPLY) == UNBROKEN
+    if lost_reply and _hands_out_redis(opened):
+        yield SENT_ONCE
+    if _sends_messages(opened):
+        yield MESSAGES
+
+
+def _hands_out_redis(opened: Opened) -> bool:
+    return any("redis" in each.wants for worker in opened.scenario.workers for each in worker.operations)
+
+
+def _sends_messages(opened: Opened) -> bool:
+    orders = opened.judge.serial.all() if opened.judge.serial else []
+    commands = (step.command.upper() for order in orders for step in order.steps)
+    return any(
+        each.startswith(("PUBLISH ", "SPUBLISH ", "NOTIFY ")) or "PG_NOTIFY(" in each for each in commands
+    )
 
 
 def _changed_nothing(opened: Opened) -> bool:

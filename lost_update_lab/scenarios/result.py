@@ -91,7 +91,7 @@ class Result:
     def _lines(self) -> Iterator[str]:
         yield f"{self.verdict}: {self.sentence}"
         yield from self._row()
-        yield f"  {self.bounds}"
+        yield fill(self.bounds, WIDTH, initial_indent="  ", subsequent_indent="    ")
         if self.schedule:
             yield ""
             yield f"  The {'' if self.replayed else 'smallest '}order:"

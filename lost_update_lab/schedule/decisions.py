@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
-from lost_update_lab.model.errors import MORE_TIME, SHORTER, Broken
+from lost_update_lab.model.commands import Step
+from lost_update_lab.model.errors import LET_IT_SLEEP, MORE_TIME, SHORTER, Broken
 from lost_update_lab.model.transitions import FREE, STEPS, Kind, Transition
 from lost_update_lab.model.workers import State, Task
 from lost_update_lab.schedule import enabled, faults, virtual_clock
@@ -16,6 +18,9 @@ _now = time.perf_counter  # the real one: workers see another
 CUT = -1
 #: a schedule with more decisions than this would not end
 MOST_DECISIONS = 50_000
+#: a thread that sends this many commands while no time passes, and only a few different ones, polls without a sleep
+MOST_AT_ONCE, FEW_DIFFERENT = 5_000, 10
+SPINS = "{who} sends the same commands again and again, and no time passes; last: {last}"
 
 
 def next_task(world: World) -> Task | None:
@@ -69,9 +74,21 @@ def _still_bounded(world: World) -> None:
         raise Broken(INTERRUPTED, TO_ITS_END)
     if _now() > world.until:
         raise Broken(f"the budget of {world.bounds.budget:g} s ended", MORE_TIME)
+    if world.decisions % (2 * MOST_AT_ONCE) == 0 and _spins(world.steps[-MOST_AT_ONCE:], world.now):
+        raise Broken(SPINS.format(who=world.steps[-1].worker, last=_last(world)), LET_IT_SLEEP)
     if world.decisions > MOST_DECISIONS:
-        last = ", ".join(step.command for step in world.steps[-4:])
-        raise Broken(f"a schedule did not end within {MOST_DECISIONS} decisions; last: {last}", SHORTER)
+        told = f"a schedule did not end within {MOST_DECISIONS} decisions; last: {_last(world)}"
+        raise Broken(told, SHORTER)
+
+
+def _spins(steps: Sequence[Step], now: int) -> bool:
+    """Is this a poll without a sleep?"""
+    at_once = len(steps) == MOST_AT_ONCE and steps[0].at == now and len({step.task for step in steps}) == 1
+    return at_once and len({step.command for step in steps}) <= FEW_DIFFERENT
+
+
+def _last(world: World) -> str:
+    return ", ".join(step.command for step in world.steps[-4:])
 
 
 def apply(world: World, transition: Transition) -> Task | None:

@@ -46,6 +46,23 @@ def test_without_a_budget_the_length_of_a_schedule_is_bounded(
     assert "did not end within 200 decisions; last: INCRBY" in result.cause
 
 
+def spins(own: bank.Bank, amount: int) -> str:
+    """A poll without a sleep: nobody else goes on meanwhile, and no time passes."""
+    while not own.redis.set("lock", 1, nx=True, px=10_000):
+        pass
+    done = bank.add(own, amount)
+    own.redis.delete("lock")
+    return done
+
+
+def test_a_loop_that_never_waits_is_told(explore: Explore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decisions, "MOST_AT_ONCE", 100)
+    result = explore(spins, faults=1, kinds=frozenset({Fault.CRASH}))
+    assert not result.exhausted
+    assert "sends the same commands again and again, and no time passes; last: SET lock" in result.cause
+    assert "sleep" in result.remedy
+
+
 def watchdog(own: bank.Bank) -> WatchdogLuaLock:
     return WatchdogLuaLock("lock", redis=own.redis)
 

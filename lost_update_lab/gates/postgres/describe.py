@@ -14,7 +14,7 @@ from psycopg.pq.abc import PGconn, PGresult
 
 from lost_update_lab.adapters import psycopg as driver
 from lost_update_lab.model.commands import ENDS, Op
-from lost_update_lab.model.errors import BY_A_LOOK, BY_ANOTHER_CLOCK, BY_EXECUTE, Broken
+from lost_update_lab.model.errors import BY_A_LOOK, BY_ANOTHER_CLOCK, WITHOUT_COPY, Broken
 from lost_update_lab.servers.postgres import clock_words
 from lost_update_lab.servers.postgres.server import POSTGRES, PostgresServer
 from lost_update_lab.servers.postgres.transactions import CALL, lasts, makes_temporary
@@ -49,7 +49,7 @@ def beyond(kind: str, values: Mapping[str, Any], timed: bool) -> Broken | None:
     """The reason why the explorer cannot vouch for this command; None if it can. `kind`, `values`: of its generator.
     `timed`: the server's clock is virtual."""
     if "copy" in kind or isinstance(values.get("self"), psycopg.Pipeline | psycopg.Copy):
-        return Broken(f"{NO_GATE} ({kind.strip('_')})", BY_EXECUTE)
+        return Broken(f"{NO_GATE} ({kind.strip('_')})", WITHOUT_COPY)
     if kind == driver.NOTIFIES:
         return Broken(NO_NEWS, BY_A_LOOK)
     text = text_of(values)

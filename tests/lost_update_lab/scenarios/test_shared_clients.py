@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from socket import socket
 from typing import Any
 
 import psycopg
 import psycopg_pool
 import pytest
 import redis
+from redis.sentinel import Sentinel
 from sqlalchemy import create_engine, text
 from sqlalchemy.orm import Session
 
@@ -33,6 +36,22 @@ def test_a_redis_client(trial: Trial, scenario_urls: tuple[str, str], operation:
     with redis.Redis.from_url(scenario_urls[1]) as keys:
         result = trial([(operation, keys), (operation, keys)], crashes=1)
     assert (result.verdict, result.exhausted) == (verdict, True)
+
+
+def test_a_sentinel_has_a_pool_that_cannot_be_made_again(trial: Trial) -> None:
+    """It is asked for the address of a primary, and is no server that the explorer was given."""
+    with unused_port() as port:
+        primary = Sentinel([("127.0.0.1", port)], socket_timeout=0.2).master_for("lab")
+        with pytest.raises(Mistake, match=rf"cannot connect: .*127\.0\.0\.1:{port}"):
+            trial([(count_at_once, primary), (count_at_once, primary)])
+
+
+@contextmanager
+def unused_port() -> Iterator[int]:
+    """Nobody listens there."""
+    with socket() as held:
+        held.bind(("127.0.0.1", 0))
+        yield held.getsockname()[1]
 
 
 class Held:
