@@ -41,9 +41,9 @@ ROOT = Path(__file__).resolve().parents[2]
 #: large enough that the search weighs more than its beginning
 COMPARED = ("no lock, three workers", "no lock, three deposits each")
 ROUNDS, QUICK, PEER_SECONDS = 5, 1, 12.0
-#: in a round: of `explore()` and of the harness each, and of `explore()` with and without the tables. One search takes
-#: 0.1 to 1 s, and differs by up to 1.4 from the next
-SEARCHES, PAIRS = 8, 2
+#: in a round: of `explore()` and of the harness each, of `explore()` with and without the tables, and of frontrun. One
+#: search takes 0.1 to 1 s, and differs by up to 1.4 from the next
+SEARCHES, PAIRS, OF_PEER = 8, 2, 4
 TABLES, ROWS = 200, 1000
 #: of the environment, what would decide which servers are used
 OWN = ("DATABASE_URL", "REDIS_URL", "DJANGO_SETTINGS_MODULE", "PYTEST_ADDOPTS", "PYTHONPATH")
@@ -89,6 +89,18 @@ def in_turns(ways: Sequence[Callable[[], Searched]], times: int) -> list[float]:
         found = [way() for way in ways]
         total = [(s + more, t + time) for (s, t), (more, time) in zip(total, found, strict=True)]
     return [schedules / seconds for schedules, seconds in total]
+
+
+def peers_rate(case: SearchCase, database: str, redis: str) -> tuple[float | None, str]:
+    """frontrun's schedules per second over several searches. None: why it has none."""
+    schedules, seconds = 0, 0.0
+    for _ in range(OF_PEER):
+        row = peer.measure(case, PEER_SECONDS, True, database, redis)
+        if not row.get("schedules_per_s"):
+            return None, str(row.get("reason", "no rate"))
+        schedules += row["schedules"]
+        seconds += row["seconds"]
+    return schedules / seconds, ""
 
 
 def fill(database: str) -> None:
@@ -210,7 +222,6 @@ def goals(quick: bool) -> Iterator[Row]:
     with servers[0] as postgres, servers[1] as full, servers[2] as valkey:
         fill(full.url)
         for case in (CASES[name] for name in COMPARED):
-            apis = []
             here, there = (postgres.url, valkey.url), (full.url, valkey.url)
             engine, api = partial(through_the_harness, case, *here), partial(through_the_api, case, *here)
             for _ in range(QUICK if quick else ROUNDS):
@@ -218,11 +229,8 @@ def goals(quick: bool) -> Iterator[Row]:
                 alone, in_full = in_turns([api, partial(through_the_api, case, *there)], PAIRS)
                 of_engine.append(through / own)
                 beside.append(in_full / alone)
-                apis.append(through)
-            row = {} if quick else peer.measure(case, PEER_SECONDS, True, postgres.url, valkey.url)
-            if theirs := float(row.get("schedules_per_s", 0)):
-                of_peer += [api / theirs for api in apis]
-            reason = str(row.get("reason", reason))
+                theirs, reason = (None, reason) if quick else peers_rate(case, *here)
+                of_peer += [through / theirs] if theirs else []
     yield at_least("schedules/s, explore() ÷ the engine's own harness", 0.9, spread(of_engine))
     yield at_least(f"schedules/s, explore() ÷ {peer.PEER}", 10, spread(of_peer) if of_peer else None, reason)
     of_rows = f"schedules/s, beside {TABLES} tables with {TABLES * ROWS:,} rows ÷ without"

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from lost_update_lab.model.bounds import Fault
 from lost_update_lab.scenarios.isolation import level_of
-from lost_update_lab.scenarios.result import INCONCLUSIVE, KEPT, Result
+from lost_update_lab.scenarios.result import INCONCLUSIVE, KEPT, SURVIVES, UNDECIDED, Mutation, Result, Tried
 from lost_update_lab.under_test.operations import BREACHES
 from lost_update_lab.under_test.scenario import MOST_WORKERS, Mistake, Operation, Scenario, Worker, worker
 
@@ -93,8 +93,23 @@ def together(name: str, parts: Sequence[Result]) -> Result:
         exhausted=all(result.exhausted for result in parts),
         schedules=every,
         seconds=sum(result.seconds for result in parts),
+        mutations=tuple(_needed_somewhere(parts)) if worst.kept else (),
         parts=tuple(parts),
     )
+
+
+def _needed_somewhere(parts: Sequence[Result]) -> Iterable[Tried]:
+    """Each mutation once: by the part that breaks without that piece, if there is one."""
+    found: dict[Mutation, Tried] = {}
+    for tried in (each for part in parts for each in part.mutations):
+        before = found.setdefault(tried.mutation, tried)
+        if _weight(tried) > _weight(before):
+            found[tried.mutation] = tried
+    return found.values()
+
+
+def _weight(tried: Tried) -> int:
+    return {SURVIVES: 0, UNDECIDED: 1}.get(tried.word, 2)
 
 
 def repeated(scenario: Scenario, retry: Any) -> Scenario:

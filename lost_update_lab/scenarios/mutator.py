@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Any
-from weakref import WeakSet
+from weakref import WeakKeyDictionary, WeakSet
 
 import psycopg
 from redis import asyncio
@@ -72,6 +72,8 @@ class Mutator:
     ) -> None:
         """`besides`: kinds of mutations that are not made there."""
         execute, begin = cursor_of.execute, getattr(connection_of, driver.BEGIN)
+        #: connections without the transaction that psycopg would begin again at the next command, and in which run
+        apart: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 
         def executed(cursor: Any, query: Any, params: Any = None, **keywords: Any) -> Any:
             def run(cur: Any, text: Any, given: Any = params) -> Any:
@@ -81,14 +83,28 @@ class Mutator:
 
         def begun(connection: Any) -> bytes:
             text: bytes = begin(connection)
-            if ATOMIC in besides or not self.applies():
+            if ATOMIC in besides or not (place := self.applies()):
                 return text
-            if without_level(text) != text and self._is(LEVEL, text.decode()):
-                return without_level(text)
-            return ASK_NOTHING.encode() if self._is(ATOMIC, "BEGIN") else text
+            run = getattr(place, "run", None)
+            if connection not in apart or apart[connection] is not run:
+                if without_level(text) != text and self._is(LEVEL, text.decode()):
+                    return without_level(text)
+                if not self._is(ATOMIC, "BEGIN"):
+                    return text
+            apart[connection] = run
+            return ASK_NOTHING.encode()
+
+        def ended(plain: Any) -> Any:
+            def end(connection: Any) -> Any:
+                apart.pop(connection, None)
+                return plain(connection)
+
+            return end
 
         patches.method(cursor_of, "execute", executed)
         patches.method(connection_of, driver.BEGIN, begun)
+        for name in ("commit", "rollback"):
+            patches.method(connection_of, name, ended(getattr(connection_of, name)))
 
     def _redis(self, patches: Patches, connection_of: Any) -> None:
         send, pack_all = connection_of.send_command, connection_of.pack_commands

@@ -115,7 +115,11 @@ class Result:
     def _mutations(self) -> Iterator[str]:
         missed = sum(each.word == SURVIVES for each in self.mutations)
         if self.mutations:
-            survive = f"{missed} survive: no schedule misses what they remove" if missed else "none survives"
+            survive = (
+                f"{missed} survive{'s' * (missed == 1)}: no schedule misses what they remove"
+                if missed
+                else "none survives"
+            )
             yield f"  Mutations: {len(self.mutations)} tried, {survive}"
         for each in sorted(self.mutations, key=lambda each: each.word != SURVIVES):
             yield f"    {each.word:10} {each.mutation}{f'  ({each.told})' if each.told else ''}"

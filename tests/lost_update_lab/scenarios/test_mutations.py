@@ -276,3 +276,39 @@ def test_the_isolation_level_is_taken_away(trial: Callable[..., Result]) -> None
 def test_only_an_option_is_taken_out_of_a_set(words: tuple[object, ...], plain: list[object] | None) -> None:
     """A key or a value may be called NX."""
     assert protection.taken_if_free(words) == ((plain, "SET NX") if plain else (words, ""))
+
+
+def withdraw(sql: Any) -> str:
+    """psycopg begins the transaction at its first command, and would begin another one at the second."""
+    sql.autocommit = False
+    with sql:
+        sql.execute("SELECT count(*) FROM request")
+        query = "SELECT balance FROM account WHERE id = 1 FOR UPDATE"
+        (balance,) = sql.execute(query).fetchone()
+        if balance < 40:
+            return "too little"
+        sql.execute("UPDATE account SET balance = %s WHERE id = 1", [balance - 40])
+    return "done"
+
+
+def test_the_whole_transaction_is_taken_away(trial: Callable[..., Result]) -> None:
+    result = trial([withdraw, withdraw], setup=accounts, mutate=True)
+    assert {each.word for each in result.mutations if each.mutation.kind == ATOMIC} == {"violated"}
+
+
+def deposit(sql: Any) -> None:
+    sql.execute("UPDATE account SET balance = balance + 10 WHERE id = 1")
+
+
+def test_what_one_pair_needs_is_needed(trial: Callable[..., Result]) -> None:
+    """Beside itself, `withdraw_in_place` needs no change in place: its lock protects it."""
+    result = trial(pairs=[withdraw_in_place, deposit], setup=accounts, mutate=True)
+    in_place = {each.mutation.what: each.word for each in result.mutations if each.mutation.kind == IN_PLACE}
+    assert set(in_place.values()) == {"violated"}
+    assert len(in_place) == 2
+
+
+def withdraw_in_place(sql: Any) -> None:
+    with sql.transaction():
+        sql.execute("SELECT pg_advisory_xact_lock(1)")
+        sql.execute("UPDATE account SET balance = balance - 10 WHERE id = 1")
