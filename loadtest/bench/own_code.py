@@ -82,6 +82,18 @@ def through_the_harness(case: SearchCase, database: str, redis: str) -> Searched
     return found.schedules, found.seconds
 
 
+class NoRate(Exception):
+    """frontrun has none here. The message says why."""
+
+
+def through_the_peer(case: SearchCase, database: str, redis: str) -> Searched:
+    """frontrun. Raises NoRate."""
+    row = peer.measure(case, PEER_SECONDS, True, database, redis)
+    if not row.get("schedules_per_s"):
+        raise NoRate(row.get("reason", "it has explored nothing"))
+    return row["schedules"], row["seconds"]
+
+
 def in_turns(ways: Sequence[Callable[[], Searched]], times: int) -> list[float]:
     """The schedules per second of each way, over `times` searches, one of each way after the other."""
     total = [(0, 0.0)] * len(ways)
@@ -89,18 +101,6 @@ def in_turns(ways: Sequence[Callable[[], Searched]], times: int) -> list[float]:
         found = [way() for way in ways]
         total = [(s + more, t + time) for (s, t), (more, time) in zip(total, found, strict=True)]
     return [schedules / seconds for schedules, seconds in total]
-
-
-def peers_rate(case: SearchCase, database: str, redis: str) -> tuple[float | None, str]:
-    """frontrun's schedules per second over several searches. None: why it has none."""
-    schedules, seconds = 0, 0.0
-    for _ in range(OF_PEER):
-        row = peer.measure(case, PEER_SECONDS, True, database, redis)
-        if not row.get("schedules_per_s"):
-            return None, str(row.get("reason", "no rate"))
-        schedules += row["schedules"]
-        seconds += row["seconds"]
-    return schedules / seconds, ""
 
 
 def fill(database: str) -> None:
@@ -229,8 +229,13 @@ def goals(quick: bool) -> Iterator[Row]:
                 alone, in_full = in_turns([api, partial(through_the_api, case, *there)], PAIRS)
                 of_engine.append(through / own)
                 beside.append(in_full / alone)
-                theirs, reason = (None, reason) if quick else peers_rate(case, *here)
-                of_peer += [through / theirs] if theirs else []
+                if quick:
+                    continue
+                try:
+                    (theirs,) = in_turns([partial(through_the_peer, case, *here)], OF_PEER)
+                    of_peer.append(through / theirs)
+                except NoRate as error:
+                    reason = str(error)
     yield at_least("schedules/s, explore() ÷ the engine's own harness", 0.9, spread(of_engine))
     yield at_least(f"schedules/s, explore() ÷ {peer.PEER}", 10, spread(of_peer) if of_peer else None, reason)
     of_rows = f"schedules/s, beside {TABLES} tables with {TABLES * ROWS:,} rows ÷ without"

@@ -26,10 +26,15 @@ from lost_update_lab.embedded.valkey import Valkey
 
 PRIMARY_NAME = "lab"  # what the sentinels call the primary
 #: how often a sentinel does these things, in ms. The defaults are 1 to 10 s. Only the waiting is shorter.
-PERIODS = {"publish-period": 100, "info-period": 100, "ask-period": 100, "ping-period": 100}
-#: A sentinel that had no processor for 2 s, or whose clock jumped, starts no failover for the next 30 s ("tilt").
-#: After them it would promote no replica any more: each was without its primary for too long.
-PERIODS |= {"tilt-period": 500}
+PERIODS = {
+    "publish-period": 100,
+    "info-period": 100,
+    "ask-period": 100,
+    "ping-period": 100,
+    # For so long a sentinel starts no failover if it had no processor for 2 s, or its clock jumped. After its default,
+    # 30 s, it would promote no replica any more: each was without its primary for too long.
+    "tilt-period": 500,
+}
 
 
 class Sentinel(Valkey):

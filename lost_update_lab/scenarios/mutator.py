@@ -103,7 +103,7 @@ class Mutator:
 
         patches.method(cursor_of, "execute", executed)
         patches.method(connection_of, driver.BEGIN, begun)
-        for name in ("commit", "rollback"):
+        for name in () if ATOMIC in besides else ("commit", "rollback"):
             patches.method(connection_of, name, ended(getattr(connection_of, name)))
 
     def _redis(self, patches: Patches, connection_of: Any) -> None:

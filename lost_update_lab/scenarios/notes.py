@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from lost_update_lab.model.bounds import Fault
 from lost_update_lab.model.system import UNBROKEN
 from lost_update_lab.runs.found import SearchResult
 from lost_update_lab.scenarios.exploration import Opened
 from lost_update_lab.scenarios.judging import ABORTED, BETWEEN
+from lost_update_lab.scenarios.serial import Serial
 from lost_update_lab.under_test.operations import VIOLATED
 from lost_update_lab.under_test.results import ResultText
 
@@ -29,8 +30,8 @@ MESSAGES = "messages (PUBLISH, NOTIFY) are not compared: one that is sent twice 
 
 
 def notes_of(opened: Opened, searched: SearchResult) -> Iterator[str]:
-    orders = opened.judge.serial.all() if opened.judge.serial and opened.scenario.invariants else []
-    if orders and all(each.judgement.word == VIOLATED for each in orders):
+    orders = _orders(opened)
+    if opened.scenario.invariants and orders and all(each.judgement.word == VIOLATED for each in orders):
         yield EVEN_IN_TURNS
     if opened.remembered:
         held = ", ".join(opened.remembered)
@@ -61,13 +62,17 @@ def notes_of(opened: Opened, searched: SearchResult) -> Iterator[str]:
         yield MESSAGES
 
 
+def _orders(opened: Opened) -> Sequence[Serial]:
+    """The serial orders, as far as any were run."""
+    return opened.judge.serial.all() if opened.judge.serial else ()
+
+
 def _hands_out_redis(opened: Opened) -> bool:
     return any("redis" in each.wants for worker in opened.scenario.workers for each in worker.operations)
 
 
 def _sends_messages(opened: Opened) -> bool:
-    orders = opened.judge.serial.all() if opened.judge.serial else []
-    commands = (step.command.upper() for order in orders for step in order.steps)
+    commands = (step.command.upper() for order in _orders(opened) for step in order.steps)
     return any(
         each.startswith(("PUBLISH ", "SPUBLISH ", "NOTIFY ")) or "PG_NOTIFY(" in each for each in commands
     )
@@ -75,18 +80,17 @@ def _sends_messages(opened: Opened) -> bool:
 
 def _changed_nothing(opened: Opened) -> bool:
     """Keys that were there before may have been changed: they are not compared here."""
-    orders = opened.judge.serial.all() if opened.judge.serial else []
-    left = [each.left for each in orders]
+    left = [each.left for each in _orders(opened)]
     keys = any(each.lasting or each.leased for each in left) or (opened.keys and opened.keys.left)
     return bool(left) and not keys and not any(each.changed for each in left)
 
 
 def _by_class(opened: Opened) -> Iterator[str]:
     """An invariant sees all of the results, or asks for none of them."""
-    if opened.scenario.invariants or not opened.judge.serial:
+    if opened.scenario.invariants:
         return
     names, found = opened.scenario.names, dict[str, set[str]]()
-    for order in opened.judge.serial.all():
+    for order in _orders(opened):
         for ending in order.observed.endings:
             if isinstance(ending.result, ResultText):
                 for kind in ending.result.by_class:

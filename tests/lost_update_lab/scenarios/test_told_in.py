@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
 from lost_update_lab import Result
 from lost_update_lab.model.commands import Step
 from lost_update_lab.scenarios.schedule import told_in
+from tests.lost_update_lab.scenarios.shop import one_voucher, redeem
 
 
 @pytest.mark.parametrize(
@@ -37,22 +37,10 @@ def step(word: str) -> Step:
     return Step(int(at or 0), who, who, "step", command, "", 0)
 
 
-def setup(sql: Any) -> None:
-    sql.execute("DROP TABLE IF EXISTS account")
-    sql.execute("CREATE TABLE account (id int PRIMARY KEY, balance int)")
-    sql.execute("INSERT INTO account VALUES (1, 100)")
-
-
-def pays(amount: int, sql: Any) -> None:
-    with sql.transaction():
-        (balance,) = sql.execute("SELECT balance FROM account WHERE id = 1").fetchone()
-        sql.execute("UPDATE account SET balance = %s WHERE id = 1", [balance - amount])
-
-
 def test_a_counterexample_begins_with_the_whole_of_one_worker(trial: Callable[..., Result]) -> None:
-    result = trial([(pays, 10), (pays, 20)], setup=setup)
+    result = trial([(redeem, "XMAS", 1), (redeem, "XMAS", 2)], setup=one_voucher)
     assert result.schedule
     told = [(move.who, move.command.split()[0]) for move in result.schedule.moves]
     first, other = told[0][0], "A" if told[0][0] == "B" else "B"
-    whole = [(other, each) for each in ("BEGIN", "SELECT", "UPDATE", "COMMIT")]
-    assert told == [(first, "BEGIN"), (first, "SELECT"), *whole, (first, "UPDATE"), (first, "COMMIT")]
+    whole = [(other, each) for each in ("BEGIN", "SELECT", "UPDATE", "INSERT", "COMMIT")]
+    assert told == [(first, "BEGIN"), (first, "SELECT"), *whole, *[(first, each) for _, each in whole[2:]]]
