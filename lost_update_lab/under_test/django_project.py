@@ -16,6 +16,7 @@ from django.conf import settings
 from django.core.cache.backends import locmem
 from django.db import connection, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.backends.postgresql.base import DatabaseWrapper as PostgresWrapper
 from psycopg.conninfo import make_conninfo
 
 from lost_update_lab.gates.patch import Patches
@@ -101,33 +102,60 @@ class DjangoProject:
     def begin_worker(self, index: int) -> None:
         for each in connections.all(initialized_only=True):
             each.savepoint_state = 0  # names of savepoints are counted
+            self._first.setdefault(each.alias, each.connection)
+            spare = self._spare(each)
+            spare[:] = [one for one in spare if not _is_closed(one)]
 
     def settle(self, index: int) -> None:
         """Forget a block that was left halfway, and a lost connection."""
         for each in connections.all(initialized_only=True):
             each.in_atomic_block = each.needs_rollback = each.closed_in_transaction = False
             each.savepoint_ids, each.atomic_blocks, each.run_on_commit = [], [], []
-            kept = vars(self._own).setdefault("connections", {})
-            if each.connection is None or _is_closed(each.connection):
-                each.connection = kept.get(each.alias)
+            first = self._first.get(each.alias)
+            if each.connection is None or _is_closed(each.connection) or each.connection in self._spare(each):
+                each.connection = first
             if each.connection is not None and _is_closed(each.connection):
                 each.connection = None
             each.ensure_connection()
-            kept[each.alias] = each.connection
-            if not each.get_autocommit():
-                each.set_autocommit(True)
+            self._first[each.alias] = each.connection
+            each.set_autocommit(True)  # of this connection
 
     def leave(self, index: int) -> None:
+        for each in connections.all(initialized_only=True):
+            for one in self._spare(each):
+                one.close()
         connections.close_all()
+
+    @property
+    def _first(self) -> dict[str, Any]:
+        """The first connection of this worker to each database."""
+        found: dict[str, Any] = vars(self._own).setdefault("first", {})
+        return found
+
+    def _spare(self, wrapper: Any) -> list[Any]:
+        """The connections that this worker has made in its runs. Its next runs get them again: to make a session takes
+        4 ms."""
+        found: list[Any] = vars(self._own).setdefault("spare", {}).setdefault(wrapper.alias, [])
+        return found
 
     def install(self, patches: Patches) -> None:
         """What Django does when it connects belongs to the handshake: no step. A cache in memory is a process's."""
         connect: Any = BaseDatabaseWrapper.connect
+        new: Any = PostgresWrapper.get_new_connection
         make: Any = locmem.LocMemCache.__init__
 
         def connected(wrapper: Any) -> None:
             with beside():
                 connect(wrapper)
+
+        def connection_of(wrapper: Any, parameters: Any) -> Any:
+            if anywhere() is None or wrapper.pool or not self._first.get(wrapper.alias):
+                return new(wrapper, parameters)
+            free = [each for each in self._spare(wrapper) if not _is_closed(each)]
+            if not free:
+                free.append(new(wrapper, parameters))
+                self._spare(wrapper).extend(free)
+            return free[0]
 
         def made(cache: Any, name: str, params: Any) -> None:
             place = anywhere()
@@ -136,6 +164,7 @@ class DjangoProject:
                 self._stores[f"{name} {place.task.worker.index}"] = cache
 
         patches.method(BaseDatabaseWrapper, "connect", connected)
+        patches.method(PostgresWrapper, "get_new_connection", connection_of)
         patches.method(locmem.LocMemCache, "__init__", made)
 
 

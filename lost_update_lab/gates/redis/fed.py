@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from ast import literal_eval
 from collections import deque
+from copy import deepcopy
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import redis
@@ -42,6 +44,12 @@ def fed(run: Any, task: Task, gated: Gated, command: Any) -> Standing:
     gated.op, gated.heard, gated.checked_out = op, task.heard, False
 
 
+@lru_cache(1 << 12)
+def _value(told: bytes) -> Any:
+    """What its `repr` stands for. Raises ValueError and SyntaxError."""
+    return literal_eval(told.decode())
+
+
 def reply(run: Any, task: Task, connection: Any, gated: Gated) -> Any:
     """What the client reads. Raises redis.RedisError."""
     op, gated.op, gated.recorded = gated.op, None, None
@@ -50,7 +58,7 @@ def reply(run: Any, task: Task, connection: Any, gated: Gated) -> Any:
         run.refuse(task)
     if isinstance(heard, bytes):
         try:
-            return literal_eval(heard.decode())
+            return deepcopy(_value(heard))
         except (ValueError, SyntaxError):
             run.refuse(task)
     if isinstance(heard, tuple) and heard[0] == "error":
