@@ -8,7 +8,7 @@ from typing import Any
 from lost_update_lab.gates.postgres.fed import PlayedConnections
 from lost_update_lab.gates.redis.fed import ConnectionsBefore
 from lost_update_lab.model.errors import BeginsAgain
-from lost_update_lab.runs.fed_run import FedRecorder, FedRun, remembered
+from lost_update_lab.runs.fed_run import FedRecorder, FedRun, Prescribes, chosen, remembered
 from lost_update_lab.runs.place import Active, Here, attach
 from lost_update_lab.runs.run import Run
 from lost_update_lab.schedule.world import Chooser
@@ -32,8 +32,8 @@ class Feeding:
         """A run on the servers is over. A worker with an event loop cannot be fed."""
         self._can_be = self._can_be and not run.loops
 
-    def feed(self, choose: Chooser, watched: dict[bytes, int], index: int) -> bool:
-        """Run the code of worker number `index`, along the path that `choose` takes. Returns whether it came to
+    def feed(self, choose: Chooser, watched: dict[bytes, int], index: int, path: Prescribes = chosen) -> bool:
+        """Run the code of worker number `index`, along `path`, and then as `choose` decides. Returns whether it came to
         something new, which the recording then knows. Raises BeginsAgain."""
         harness, recording = self.harness, self.harness.recording
         if not self._can_be or not recording or not recording.replays or not harness.opening:
@@ -47,6 +47,7 @@ class Feeding:
             harness.servers,
             harness.bounds,
             choose,
+            path,
         )
         run.watched = watched
         harness.know(run)

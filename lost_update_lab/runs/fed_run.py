@@ -14,7 +14,7 @@ A run on the servers would teach the same, and takes about twice as long (docs/s
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar
 
 from lost_update_lab.memo.events import Ended, do
@@ -23,13 +23,21 @@ from lost_update_lab.model.bounds import Bounds
 from lost_update_lab.model.errors import Unknown
 from lost_update_lab.model.memoised_server import MemoisedServer
 from lost_update_lab.model.server import Server
+from lost_update_lab.model.transitions import Transition
 from lost_update_lab.model.workers import Standing, State, Task, WorkerProcess
 from lost_update_lab.runs.run import Run
-from lost_update_lab.schedule.world import Chooser
+from lost_update_lab.schedule.world import Chooser, World
+
+#: what is taken next; None: that is chosen
+Prescribes = Callable[[World], Transition | None]
+
+
+def chosen(world: World) -> None:
+    """Nothing is prescribed."""
 
 
 class FedRun(Run):
-    """`real`: the servers as the gates know them."""
+    """`real`: the servers as the gates know them. `path`: what is taken next, where that is prescribed."""
 
     fed: ClassVar[bool] = True
     recording: Recording
@@ -41,9 +49,13 @@ class FedRun(Run):
         real: Mapping[str, Server],
         bounds: Bounds,
         choose: Chooser,
+        path: Prescribes,
     ) -> None:
         super().__init__(workers, dict(known), bounds, choose)
-        self._real = real
+        self._real, self._path = real, path
+
+    def prescribed(self) -> Transition | None:
+        return self._path(self)
 
     @property
     def at_gates(self) -> Mapping[str, Server]:

@@ -59,6 +59,8 @@ def _decide(world: World) -> Transition | None:
     """The next transition. None: the run is over."""
     world.decisions += 1
     _still_bounded(world)
+    if prescribed := world.prescribed():
+        return prescribed
     transitions = enabled.transitions(world)
     if not transitions:
         world.stuck = True

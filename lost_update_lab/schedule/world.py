@@ -133,6 +133,10 @@ class World:
         """The servers as the gates know them, by name: the real ones, also where others answer (runs/fed_run.py)."""
         return self.servers
 
+    def prescribed(self) -> Transition | None:
+        """What is taken next, whatever else could be (runs/fed_run.py). None: what can be is found, and chosen from."""
+        return None
+
     # -- which workers there are ----------------------------------------------------------------------------------
 
     def know_tasks(self) -> None:
