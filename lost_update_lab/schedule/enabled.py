@@ -26,20 +26,22 @@ def transitions(world: World) -> list[Transition]:
         return _of_one_loop(steppers, given_up)
     later = _heard_later(steppers)
     steppers = [task for task in steppers if task not in later]
-    ends_pause = any(worker.paused for worker in world.workers) and virtual_clock.only_polls(world)
+    paused = [worker for worker in world.workers if worker.paused]
+    ends_pause = paused and virtual_clock.only_polls(world)
     local = [task for task in steppers if _goes_first(world, task) and task not in given_up]
     if world.full and not ends_pause and local:
         return [Transition(Kind.STEP, local[0].name), *cancels]
     found = [*(Transition(Kind.STEP, task.name) for task in steppers), *cancels]
-    until = virtual_clock.next_timer(world)
+    end = virtual_clock.next_end(world)
+    until = virtual_clock.or_aside(world, end)
     if until is not None:
         if not late(world, until):
-            found += [Transition(Kind.TICK)] if virtual_clock.ends_something(world) else []
+            found += [Transition(Kind.TICK)] if end is not None else []
         elif Fault.PAUSE in world.bounds.kinds and (lag := workers_to_pause(world, until)):
             world.applicable.add(Fault.PAUSE)
             if world.bounds.allow(faults.begun(world), Fault.PAUSE, len(lag)):
                 found.append(Transition(Kind.PAUSE, "+".join(lag)))
-    found += [Transition(Kind.RESUME, w.name) for w in world.workers if may_resume(world, w, not found)]
+    found += [Transition(Kind.RESUME, w.name) for w in paused if may_resume(world, w, not found)]
     found = found or [Transition(Kind.STEP, task.name) for task in later]
     found += faults.transitions(world, steppers)
     if found and all(transition.cost for transition in found):  # a fault may also not come

@@ -22,17 +22,15 @@ def transitions(world: World, steppers: Sequence[Task]) -> list[Transition]:
     be there to see then. The same holds for a fault of a server, past steps on other servers (`world.touched`: where
     something has happened since faults were last offered).
     """
-    possible = list(_possible(world, steppers))
-    world.applicable.update(fault_of(transition) for transition, _ in possible)
     lagging = [server.name for server in world.servers.values() if server.lags]
     offered = [Transition(Kind.FAILOVER, name) for name in lagging if name in world.touched or not world.full]
     bounds, spent = world.bounds, begun(world)
-    if len(spent) < bounds.faults:
-        offered += [
-            o
-            for o, seen in possible
-            if fault_of(o) in bounds.kinds and (seen or not world.full) and bounds.allow(spent, fault_of(o))
-        ]
+    some_left = len(spent) < bounds.faults
+    for transition, seen in _possible(world, steppers):
+        fault = fault_of(transition)
+        world.applicable.add(fault)
+        if some_left and (seen or not world.full) and fault in bounds.kinds and bounds.allow(spent, fault):
+            offered.append(transition)
     for task in world.tasks:
         task.fresh = False
     world.touched.clear()
@@ -62,21 +60,22 @@ def _possible(world: World, steppers: Sequence[Task]) -> Iterator[tuple[Transiti
     for worker in world.workers:
         if worker.crashed or worker.paused:
             continue
-        if world.looks and any(
-            task.state is State.READY for task in worker.line
-        ):  # also before its first step: it may look right after
-            fresh = any(task.fresh for task in worker.line if task.state is State.READY)
-            yield Transition(Kind.CLOCK_JUMP, worker.name, 1), fresh
-            yield Transition(Kind.CLOCK_JUMP, worker.name, -1), fresh
+        ready = [task for task in worker.tasks if task.state is State.READY]
+        fresh = any(task.fresh for task in ready)
+        line = [task.fresh for task in ready if not task.beside]
+        if world.looks and line:  # also before its first step: it may look right after
+            yield Transition(Kind.CLOCK_JUMP, worker.name, 1), any(line)
+            yield Transition(Kind.CLOCK_JUMP, worker.name, -1), any(line)
         if worker.main.due is None:
             continue
-        fresh = any(task.fresh for task in worker.tasks if task.state is State.READY)
         now = fresh or Fault.FAILOVER in world.spent or _seen_by_others(world, worker)
         standing = [t for t in worker.tasks if t.state in (State.READY, State.BLOCKED) and not t.unheard]
         if standing and (not worker.finished or len(worker.tasks) > 1):
             yield Transition(Kind.CRASH, worker.name), now
-        others = [t for t in worker.tasks if t.beside and t.alive]
-        if others and any(t.state is State.READY for t in worker.line):
+        if len(worker.tasks) == 1:
+            continue
+        others = [task for task in worker.tasks if task.beside and task.alive]
+        if others and line:
             yield Transition(Kind.RENEWAL_LIVES, worker.name), now
         for task in others:
             if task.state is State.READY and not task.coroutine:
@@ -92,8 +91,8 @@ def _possible(world: World, steppers: Sequence[Task]) -> Iterator[tuple[Transiti
             yield Transition(Kind.CLOCK_JUMP, server.name), server.name in world.touched
     for worker in world.workers if world.looks else ():  # between two looks there may be nothing but a sleep
         asleep = [task for task in worker.tasks if task.state is State.WAIT]
-        ready = any(task.state is State.READY for task in worker.line)
-        if asleep and not worker.crashed and not worker.paused and not ready:
+        acts = any(task.state is State.READY for task in worker.line)
+        if asleep and not worker.crashed and not worker.paused and not acts:
             yield Transition(Kind.CLOCK_JUMP, worker.name, 1), any(task.fresh for task in asleep)
             yield Transition(Kind.CLOCK_JUMP, worker.name, -1), any(task.fresh for task in asleep)
 

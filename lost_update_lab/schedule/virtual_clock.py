@@ -19,7 +19,10 @@ FEWEST_TURNS = 10
 def ready(world: World) -> list[Task]:
     """Those that stand before a command and may go on. The one that went last comes first: no needless switch."""
     found = [t for t in world.tasks if t.state is State.READY and not t.worker.paused]
-    return sorted(found, key=lambda task: task is not world.last)
+    if len(found) > 1 and world.last in found:
+        found.remove(world.last)
+        found.insert(0, world.last)
+    return found
 
 
 def given_up(world: World) -> list[Task]:
@@ -53,11 +56,20 @@ def held_back(world: World, poller: WorkerProcess) -> bool:
 
 
 def next_timer(world: World) -> int | None:
-    """When the next sleep, time-out or lease ends. The timers of a paused worker stand still with it. Only those of an
-    event loop may be over when it goes on: its command was under way for longer than its time-out. If nothing ends, and
-    a clock is looked at, a pause has an end of its own (Bounds)."""
-    if (found := min(_ends(world), default=None)) is not None:
-        return found
+    """When the next sleep, time-out or lease ends. If nothing ends, and a clock is looked at, a pause has an end of its
+    own (Bounds)."""
+    return or_aside(world, next_end(world))
+
+
+def next_end(world: World) -> int | None:
+    """The timers of a paused worker stand still with it. Only those of an event loop may be over when it goes on: its
+    command was under way for longer than its time-out."""
+    return min(_ends(world), default=None)
+
+
+def or_aside(world: World, end: int | None) -> int | None:
+    if end is not None:
+        return end
     aside = shows_time(world) and Fault.PAUSE in world.bounds.kinds and world.now < world.bounds.aside
     return world.bounds.aside if aside else None
 
@@ -65,10 +77,6 @@ def next_timer(world: World) -> int | None:
 def shows_time(world: World) -> bool:
     """Does a worker look at its wall clock, or a server at its own, as for rows that are too old?"""
     return world.looks or any(server.timed for server in world.servers.values())
-
-
-def ends_something(world: World) -> bool:
-    return bool(_ends(world))
 
 
 def _ends(world: World) -> list[int]:
@@ -80,9 +88,9 @@ def _ends(world: World) -> list[int]:
         and (not t.worker.paused or (_of_a_loop(t) and t.until > world.now))
     ]
     for server in world.servers.values():
-        leases = server.leases()
-        world.longest = max([world.longest, *(end - world.now for end in leases.values())])
-        times += [] if world.leases_stand else leases.values()
+        if leases := server.leases().values():
+            world.longest = max(world.longest, max(leases) - world.now)
+            times += [] if world.leases_stand else leases
     return times
 
 
@@ -159,7 +167,7 @@ def tick(world: World) -> None:
     """Move time on to the next timer: leases end, sleepers wake."""
     if (until := next_timer(world)) is None:  # the path that is followed does not fit this run
         raise NotTheSame("time was to pass, and there is no timer")
-    nothing_ends = bool(world.counted) and not ends_something(world)
+    nothing_ends = bool(world.counted) and next_end(world) is None
     over = pass_to(world, max(world.now, until))
     _note_gaps(world, [AN_HOUR] if nothing_ends else over)
 
