@@ -7,7 +7,7 @@ Locks, transactions, isolation levels, ORDER BY and changes in place (`F()`) are
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from lost_update_lab.model.errors import Broken
 from lost_update_lab.scenarios.control import UntilBroken
@@ -16,10 +16,12 @@ from lost_update_lab.scenarios.mutator import Mutator
 from lost_update_lab.scenarios.result import SURVIVES, UNDECIDED, Mutation, Tried
 from lost_update_lab.scenarios.serial import SerialOrders
 from lost_update_lab.snapshot.catalogue import Table
+from lost_update_lab.telling.narrative import shortened
 from lost_update_lab.under_test.operations import BREACHES
 from lost_update_lab.under_test.scenario import Mistake
 
 CONSTRAINT = "without the constraint"
+FAILS = "so changed, {who} fails without anybody beside it, too: {what}"
 _IN_ALL_LINES = re.IGNORECASE | re.DOTALL
 #: what follows the table's name: the columns that get a value, where a statement names them
 _NAMED = re.compile(
@@ -33,17 +35,19 @@ def mutations(opened: Opened) -> Iterator[Tried]:
     """Each mutation that is possible for these operations, and its result."""
     mutator = Mutator()
     with opened.harness([mutator.install]) as (harness, system):
-        commands = {step.command for each in SerialOrders(harness, system).all() for step in each.steps}
+        orders = SerialOrders(harness, system)
+        commands = {step.command for each in orders.all() for step in each.steps}
+        usual = _fail_alone(orders)
         touched = {table.oid: table for table in opened.database.tables if table.title in opened.touched}
     for mutation in mutator.seen:
-        yield _tried(opened, mutation)
+        yield _tried(opened, mutation, usual)
     with opened.of.constraints(opened.addresses, touched.values()) as (run, constraints):
         for each in constraints:
             key_of = touched.get(each.key_of)
             if key_of and not any(gives_key(key_of, command) for command in commands):
                 continue  # nobody can give a key twice that a sequence numbers; rows that are only changed need none
             with each.dropped(run, opened.database.restore):
-                yield _tried(opened, Mutation(CONSTRAINT, "", each.title))
+                yield _tried(opened, Mutation(CONSTRAINT, "", each.title), usual)
 
 
 def gives_key(table: Table, command: str) -> bool:
@@ -58,9 +62,24 @@ def gives_key(table: Table, command: str) -> bool:
     return made <= {each.partition("=")[0].strip(' "`').lower() for each in names.split(",")}
 
 
-def _tried(opened: Opened, mutation: Mutation) -> Tried:
+def _fail_alone(orders: SerialOrders) -> dict[str, str]:
+    """The workers that raise something without anybody beside them, and what."""
+    found: dict[str, str] = {}
+    for index, count in enumerate(orders.operations):
+        ending = orders.run((index,) * count).observed.endings[index]
+        if ending.error is not None:
+            found[ending.worker] = shortened(f"{type(ending.error).__name__}: {ending.error}", 120)
+    return found
+
+
+def _tried(opened: Opened, mutation: Mutation, usual: Collection[str]) -> Tried:
+    """`usual`: the workers that fail alone whatever is removed. Where another one does so, no schedule shows what that
+    piece is good for."""
     try:
-        with opened.harness([Mutator(mutation).install]) as (harness, _):
+        with opened.harness([Mutator(mutation).install]) as (harness, system):
+            for who, what in _fail_alone(SerialOrders(harness, system)).items():
+                if who not in usual:
+                    return Tried(mutation, UNDECIDED, FAILS.format(who=who, what=what))
             searched = UntilBroken(harness).explore()  # right is what the whole operations come to
     except (Broken, Mistake) as error:
         return Tried(mutation, UNDECIDED, str(error))

@@ -10,6 +10,7 @@ from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
 import psycopg
+from psycopg.pq import TransactionStatus
 from redis import asyncio
 from redis.connection import AbstractConnection
 
@@ -44,7 +45,38 @@ _CHANGED = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 
+_RETURNING = re.compile(r"\s+RETURNING\b", re.IGNORECASE)
+#: as Django sends them
+_SAVEPOINT = re.compile(r"(SAVEPOINT|RELEASE SAVEPOINT|ROLLBACK TO SAVEPOINT) (\S+)\s*$")
+
 Run = Callable[..., Any]
+
+
+def _begins(connection: Any) -> bool:
+    """Will psycopg begin a transaction for its next command?"""
+    return not connection.autocommit and connection.info.transaction_status == TransactionStatus.IDLE
+
+
+@dataclass(slots=True)
+class Apart:
+    """A connection without its transaction, in this run. The outermost savepoint inside that is a transaction then."""
+
+    run: Any
+    savepoint: str = ""
+    #: it was rolled back, and its program will release it
+    over: bool = False
+
+    def instead(self, text: str, verb: str, name: str) -> str:
+        if verb == "SAVEPOINT" and not self.savepoint:
+            self.savepoint, self.over = name, False
+            return "BEGIN"
+        if name != self.savepoint:
+            return text
+        if verb == "ROLLBACK TO SAVEPOINT":
+            self.over = True
+            return "ROLLBACK"
+        self.savepoint = ""
+        return ASK_NOTHING if self.over else "COMMIT"
 
 
 @dataclass
@@ -72,27 +104,35 @@ class Mutator:
     ) -> None:
         """`besides`: kinds of mutations that are not made there."""
         execute, begin = cursor_of.execute, getattr(connection_of, driver.BEGIN)
-        #: connections without the transaction that psycopg would begin again at the next command, and in which run
-        apart: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+        #: connections without the transaction that psycopg would begin again at the next command
+        apart: WeakKeyDictionary[Any, Apart] = WeakKeyDictionary()
+
+        def is_apart(connection: Any, begins: bool = True) -> bool:
+            run = getattr(self.applies(), "run", None)
+            if connection in apart and apart[connection].run is run:
+                return True
+            if begins and self._is(ATOMIC, "BEGIN"):
+                apart[connection] = Apart(run)
+                return True
+            return False
 
         def executed(cursor: Any, query: Any, params: Any = None, **keywords: Any) -> Any:
             def run(cur: Any, text: Any, given: Any = params) -> Any:
                 return execute(cur, text, given, **keywords)
 
+            connection = cursor.connection
+            savepoint = ATOMIC not in besides and isinstance(query, str) and _SAVEPOINT.match(query)
+            if savepoint and self.applies() and is_apart(connection, _begins(connection)):
+                return run(cursor, apart[connection].instead(query, *savepoint.groups()))
             return self._executed(run, cursor, query, params, besides=besides)
 
         def begun(connection: Any) -> bytes:
             text: bytes = begin(connection)
-            if ATOMIC in besides or not (place := self.applies()):
+            if ATOMIC in besides or not self.applies():
                 return text
-            run = getattr(place, "run", None)
-            if connection not in apart or apart[connection] is not run:
-                if without_level(text) != text and self._is(LEVEL, text.decode()):
-                    return without_level(text)
-                if not self._is(ATOMIC, "BEGIN"):
-                    return text
-            apart[connection] = run
-            return ASK_NOTHING.encode()
+            if without_level(text) != text and self._is(LEVEL, text.decode()):
+                return without_level(text)
+            return ASK_NOTHING.encode() if is_apart(connection) else text
 
         def ended(plain: Any) -> Any:
             def end(connection: Any) -> Any:
@@ -232,8 +272,9 @@ def _locked_later(run: Run, cursor: Any, plain: str, locked: str) -> Any:
 
 def _in_two(run: Run, cursor: Any, match: re.Match[str], text: str, params: list[Any]) -> Any:
     """Read the value that the command would set, and then write it."""
+    where, *_ = _RETURNING.split(match["where"])
     with cursor.connection.cursor() as other:
-        run(other, f"SELECT {match['value']} FROM {match['table']} {match['where']}", params or None)  # noqa: S608
+        run(other, f"SELECT {match['value']} FROM {match['table']} {where}", params or None)  # noqa: S608
         rows = other.fetchall()
     if len(rows) != 1:
         return run(cursor, text)

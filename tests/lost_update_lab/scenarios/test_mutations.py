@@ -312,3 +312,57 @@ def withdraw_in_place(sql: Any) -> None:
     with sql.transaction():
         sql.execute("SELECT pg_advisory_xact_lock(1)")
         sql.execute("UPDATE account SET balance = balance - 10 WHERE id = 1")
+
+
+def takes_and_tells(sql: Any) -> int:
+    """What it returns is right as long as nobody comes between."""
+    query = "UPDATE account SET balance = balance - 10 WHERE id = 1 RETURNING balance"
+    (left,) = sql.execute(query).fetchone()
+    return int(left)
+
+
+def test_a_change_in_place_that_returns_something(trial: Callable[..., Result]) -> None:
+    result = trial([takes_and_tells, takes_and_tells], setup=accounts, mutate=True)
+    assert [(each.mutation.kind, each.word) for each in result.mutations] == [(IN_PLACE, "violated")]
+
+
+def once_by_its_key(key: str, sql: Any) -> bool:
+    query = "INSERT INTO request VALUES (%s) ON CONFLICT (key) DO NOTHING"
+    return bool(sql.execute(query, [key]).rowcount)
+
+
+def test_what_fails_by_itself_is_undecided(trial: Callable[..., Result]) -> None:
+    """Without the constraint the command is wrong, whoever else is there."""
+    result = trial(
+        [(once_by_its_key, "a"), (once_by_its_key, "b")], setup=accounts, mutate=True, invariant=bool_of_all
+    )
+    (tried,) = result.mutations
+    assert (tried.mutation.kind, tried.word) == (CONSTRAINT, "undecided")
+    assert "without anybody beside it, too: InvalidColumnReference" in tried.told
+
+
+def bool_of_all(one: bool, other: bool) -> bool:
+    return True
+
+
+def in_a_savepoint(sql: Any) -> str:
+    """As Django sends a block of `atomic` inside another one."""
+    sql.autocommit = False
+    with sql:
+        sql.execute('SAVEPOINT "s1_x1"')
+        query = "SELECT balance FROM account WHERE id = 1 FOR UPDATE"
+        (balance,) = sql.execute(query).fetchone()
+        if balance < 40:
+            sql.execute('ROLLBACK TO SAVEPOINT "s1_x1"')
+            sql.execute('RELEASE SAVEPOINT "s1_x1"')
+            return "too little"
+        sql.execute("UPDATE account SET balance = balance - 40 WHERE id = 1")
+        sql.execute('RELEASE SAVEPOINT "s1_x1"')
+    return "done"
+
+
+def test_without_a_transaction_its_savepoint_is_one(trial: Callable[..., Result]) -> None:
+    """So it survives: the inner block is as good."""
+    result = trial([in_a_savepoint, in_a_savepoint], setup=accounts, mutate=True)
+    assert [each.word for each in result.mutations if each.mutation.kind == ATOMIC] == [SURVIVES]
+    assert {each.word for each in result.mutations if each.mutation.kind == LOCK} == {"violated"}
