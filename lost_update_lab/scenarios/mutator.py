@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, MutableMapping
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Any
@@ -103,18 +103,9 @@ class Mutator:
         self, patches: Patches, connection_of: Any, cursor_of: Any, besides: Collection[str] = ()
     ) -> None:
         """`besides`: kinds of mutations that are not made there."""
-        execute, begin = cursor_of.execute, getattr(connection_of, driver.BEGIN)
+        execute = cursor_of.execute
         #: connections without the transaction that psycopg would begin again at the next command
         apart: WeakKeyDictionary[Any, Apart] = WeakKeyDictionary()
-
-        def is_apart(connection: Any, begins: bool = True) -> bool:
-            run = getattr(self.applies(), "run", None)
-            if connection in apart and apart[connection].run is run:
-                return True
-            if begins and self._is(ATOMIC, "BEGIN"):
-                apart[connection] = Apart(run)
-                return True
-            return False
 
         def executed(cursor: Any, query: Any, params: Any = None, **keywords: Any) -> Any:
             def run(cur: Any, text: Any, given: Any = params) -> Any:
@@ -122,17 +113,24 @@ class Mutator:
 
             connection = cursor.connection
             savepoint = ATOMIC not in besides and isinstance(query, str) and _SAVEPOINT.match(query)
-            if savepoint and self.applies() and is_apart(connection, _begins(connection)):
+            if savepoint and self.applies() and self._is_apart(apart, connection, _begins(connection)):
                 return run(cursor, apart[connection].instead(query, *savepoint.groups()))
             return self._executed(run, cursor, query, params, besides=besides)
 
+        patches.method(cursor_of, "execute", executed)
+        if ATOMIC not in besides:
+            self._transactions(patches, connection_of, apart)
+
+    def _transactions(self, patches: Patches, connection_of: Any, apart: MutableMapping[Any, Apart]) -> None:
+        begin = getattr(connection_of, driver.BEGIN)
+
         def begun(connection: Any) -> bytes:
             text: bytes = begin(connection)
-            if ATOMIC in besides or not self.applies():
+            if not self.applies():
                 return text
             if without_level(text) != text and self._is(LEVEL, text.decode()):
                 return without_level(text)
-            return ASK_NOTHING.encode() if is_apart(connection) else text
+            return ASK_NOTHING.encode() if self._is_apart(apart, connection) else text
 
         def ended(plain: Any) -> Any:
             def end(connection: Any) -> Any:
@@ -141,10 +139,19 @@ class Mutator:
 
             return end
 
-        patches.method(cursor_of, "execute", executed)
         patches.method(connection_of, driver.BEGIN, begun)
-        for name in () if ATOMIC in besides else ("commit", "rollback"):
+        for name in ("commit", "rollback"):
             patches.method(connection_of, name, ended(getattr(connection_of, name)))
+
+    def _is_apart(self, apart: MutableMapping[Any, Apart], connection: Any, begins: bool = True) -> bool:
+        """Is this transaction taken away? `begins`: with its next command."""
+        run = getattr(self.applies(), "run", None)
+        if connection in apart and apart[connection].run is run:
+            return True
+        if begins and self._is(ATOMIC, "BEGIN"):
+            apart[connection] = Apart(run)
+            return True
+        return False
 
     def _redis(self, patches: Patches, connection_of: Any) -> None:
         send, pack_all = connection_of.send_command, connection_of.pack_commands
