@@ -73,15 +73,18 @@ class balance_conserved(TableInvariant):
 
 
 class unique(TableInvariant):
-    """No two rows of `table` agree in all of `columns`."""
+    """No two rows of `table` agree in all of `columns`. As for a constraint, NULL agrees with nothing."""
 
     def __init__(self, table: str, columns: str | Sequence[str]) -> None:
         self.table, self.columns = table, [columns] if isinstance(columns, str) else list(columns)
+        if not self.columns:
+            raise Mistake(f"unique({table!r}, []) names no column: write unique({table!r}, ['code'])")
         self.sentence = f"two rows of {table} have the same {', '.join(self.columns)}"
 
     def __call__(self) -> bool:
         columns = ", ".join(map(_quoted, self.columns))
-        groups = f"SELECT 1 FROM {_quoted(self.table)} GROUP BY {columns} HAVING count(*) > 1"  # noqa: S608  (the user's names)
+        known = " AND ".join(f"{_quoted(each)} IS NOT NULL" for each in self.columns)
+        groups = f"SELECT 1 FROM {_quoted(self.table)} WHERE {known} GROUP BY {columns} HAVING count(*) > 1"  # noqa: S608  (the user's names)
         return bool(self._ask(f"SELECT NOT EXISTS ({groups})") in ("t", "1"))
 
 

@@ -9,8 +9,10 @@ from functools import update_wrapper, wraps
 from itertools import combinations_with_replacement
 from typing import Any, TypeVar
 
+from psycopg import IsolationLevel
+
 from lost_update_lab.model.bounds import Fault
-from lost_update_lab.scenarios.isolation import level_of
+from lost_update_lab.scenarios.isolation import ISOLATION_LEVELS, Levels, level_of
 from lost_update_lab.scenarios.result import INCONCLUSIVE, KEPT, SURVIVES, UNDECIDED, Mutation, Result, Tried
 from lost_update_lab.under_test.operations import BREACHES
 from lost_update_lab.under_test.scenario import MOST_WORKERS, Mistake, Operation, Scenario, Worker, worker
@@ -24,16 +26,18 @@ MOST_REDELIVERED = MOST_WORKERS // 2
 GRAVITY = (*BREACHES, INCONCLUSIVE, KEPT)
 
 
-def parts_of(
-    scenario: Scenario, pairs: Iterable[Any] = (), isolation: str | Sequence[str] = ""
-) -> list[Scenario]:
+def parts_of(scenario: Scenario, pairs: Iterable[Any] = (), isolation: Levels = "") -> list[Scenario]:
     """The scenario itself, or one scenario for each pair and each isolation level. Raises Mistake."""
-    levels = [isolation] if isinstance(isolation, str) else list(isolation)
+    levels = [isolation] if isinstance(isolation, str | IsolationLevel) else list(isolation)
+    if not levels:
+        raise Mistake(
+            f"isolation=[] names no level: {', '.join(ISOLATION_LEVELS)}. Without isolation=, each has its own"
+        )
     paired = list(_paired(scenario, list(pairs)))
     found = []
     for one in paired:
-        for level in levels or [""]:
-            name = level and level_of(level).name
+        for level in levels:
+            name = level_of(level).name if level else ""
             words = [one.part, name.lower().replace("_", "-") if len(levels) > 1 else ""]
             found.append(replace(one, isolation=name, part=",".join(filter(None, words))))
     return found

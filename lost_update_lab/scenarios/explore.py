@@ -21,6 +21,7 @@ from lost_update_lab.scenarios.conclusion import concluded
 from lost_update_lab.scenarios.control import Control, control
 from lost_update_lab.scenarios.differing import written_by
 from lost_update_lab.scenarios.exploration import Opened, search
+from lost_update_lab.scenarios.isolation import Levels
 from lost_update_lab.scenarios.judging import Judge
 from lost_update_lab.scenarios.mistakes import after_setup, examine, not_explored, set_up
 from lost_update_lab.scenarios.mutations import mutations
@@ -30,6 +31,7 @@ from lost_update_lab.schedule.interrupt import Interrupt, interruptible
 from lost_update_lab.snapshot.by_server import keys_among
 from lost_update_lab.snapshot.redis import RedisSnapshot
 from lost_update_lab.snapshot.tables import Tables
+from lost_update_lab.under_test.arguments import checked
 from lost_update_lab.under_test.handed import handed
 from lost_update_lab.under_test.operations import Framework
 from lost_update_lab.under_test.scenario import (
@@ -61,7 +63,7 @@ def explore(
     disposable: bool = False,
     budget: float = 60.0,
     slack: float = 0.1,
-    isolation: str | Sequence[str] = "",
+    isolation: Levels = "",
     retry: Any = None,
     control: bool = True,
     deadlocks: bool = True,
@@ -84,8 +86,8 @@ def explore(
     the operations belong to this Django project and database. `budget`: seconds for each part. Raises Mistake.
     """
     laws: dict[str, Any] = {"invariants": invariants_of(invariant), "always": invariants_of(always)}
-    limits: dict[str, Any] = {"budget": budget, "slack": slack, "control": control, "mutate": mutate}
-    limits |= {"refusals": tuple(refusals), "deadlocks": deadlocks, **limits_of(faults, each_fault)}
+    given = {"budget": budget, "slack": slack, "control": control, "mutate": mutate, "deadlocks": deadlocks}
+    limits = checked(given | limits_of(faults, each_fault), setup, refusals, disposable=disposable)
     made = tuple(workers) if pairs else workers_of(workers, limits["faults"] or is_redelivered(retry))
     scenario = Scenario(name=name or _caller(), workers=made, setup=setup, **laws, **limits)
     how: dict[str, Any] = {"retry": retry, "disposable": disposable, "replay": replaying()}

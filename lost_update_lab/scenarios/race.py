@@ -10,8 +10,10 @@ from typing import Any, TypeVar
 from lost_update_lab.scenarios.comparisons import is_redelivered, parts_of
 from lost_update_lab.scenarios.exploration import Gone
 from lost_update_lab.scenarios.explore import compare, replaying
+from lost_update_lab.scenarios.isolation import Levels
 from lost_update_lab.scenarios.progress import shown
 from lost_update_lab.scenarios.result import Result
+from lost_update_lab.under_test.arguments import checked
 from lost_update_lab.under_test.operations import Framework
 from lost_update_lab.under_test.scenario import (
     Invariant,
@@ -96,7 +98,7 @@ class Race:
         self,
         *,
         pairs: Iterable[Any] = (),
-        isolation: str | Sequence[str] = "",
+        isolation: Levels = "",
         retry: Any = None,
         faults: int = 0,
         refusals: Sequence[type[BaseException]] = (),
@@ -111,7 +113,7 @@ class Race:
         """Run every order within the bounds, as the function `explore` does. Raises NotKept with the smallest order
         that breaks something, or Mistake."""
         self.asked = True
-        given = {
+        given: dict[str, Any] = {
             "budget": budget,
             "slack": slack,
             "control": control,
@@ -119,6 +121,7 @@ class Race:
             "mutate": mutate,
             **limits_of(faults, each_fault),
         }
+        given = checked(given, self._setup, refusals, disposable=disposable)
         named, one_is_enough = self._workers.values(), given["faults"] or is_redelivered(retry)
         scenario = Scenario(
             name=self.name,
@@ -126,7 +129,6 @@ class Race:
             setup=self._setup,
             invariants=tuple(self._invariants),
             always=tuple(self._always),
-            refusals=tuple(refusals),
             **{**given, **self.overrides},
         )
         result = self._compared(parts_of(scenario, pairs, isolation), retry, disposable)

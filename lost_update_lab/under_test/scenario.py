@@ -110,7 +110,7 @@ def _free(call: Any) -> Iterator[tuple[str, Any, Any]]:
 def workers_of(given: Iterable[Any], one_is_enough: bool = False) -> tuple[Worker, ...]:
     """Workers, callables without arguments, or (callable, arguments …). Without a name they are called A, B, C …
     `one_is_enough`: something may go wrong for it, or it comes a second time."""
-    if callable(given):
+    if callable(given) or not isinstance(given, Iterable):
         raise Mistake("explore() takes a list of workers, one for each caller: explore([redeem, redeem])")
     found: dict[str, Worker] = {}
     for letter, each in zip(string.ascii_uppercase, given, strict=False):
@@ -132,7 +132,7 @@ def workers_of(given: Iterable[Any], one_is_enough: bool = False) -> tuple[Worke
         )
         raise Mistake(
             f"{told}: a race needs 2, and more than {MOST_WORKERS} are never exhausted. Name 2 or 3, or let something "
-            f"go wrong for one (crashes=1){hint}"
+            f"go wrong for one (crashes=1), or give pairs=[redeem, refund]{hint}"
         )
     _no_late_binding(tuple(found.values()))
     return tuple(found.values())
@@ -260,6 +260,9 @@ def limits_of(faults: int, given: Mapping[str, int]) -> dict[str, Any]:
     each as often as given. Raises Mistake."""
     if unknown := given.keys() - FAULT_WORDS.keys():
         raise Mistake(f"there is no {sorted(unknown)[0]!r}: the faults are {', '.join(FAULT_WORDS)}")
+    for word, count in {"faults": faults, **given}.items():
+        if not isinstance(count, int) or count < 0:
+            raise Mistake(f"{word} counts how many may come in one schedule: write {word}=1, not {count!r}")
     named = {word: count for word, count in given.items() if count}
     kinds = frozenset[Fault]().union(*(FAULT_WORDS[word] for word in named))
     number = faults or sum(named.values())
@@ -284,6 +287,9 @@ def invariants_of(given: Any, sentence: str = "") -> tuple[Invariant, ...]:
     if isinstance(given, Sequence) and not (len(given) == 2 and isinstance(given[1], str)):
         return tuple(one for each in given for one in invariants_of(each))
     holds, told = given if isinstance(given, Sequence) else (given, sentence)
+    if isinstance(holds, type):
+        told = f"{holds.__name__} is a class, and not yet an invariant"
+        raise Mistake(f"{told}: call it with what it is about, as in never_below('account.balance')")
     if not callable(holds):
         told = f"an invariant is a callable that says whether all is well, not {holds!r}"
         raise Mistake(f"{told}. Write `lambda: Redemption.objects.count() <= 1`")

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from lost_update_lab import Mistake, explore, worker
-from lost_update_lab.scenarios.isolation import LEVELS
+from lost_update_lab.scenarios.isolation import ISOLATION_LEVELS
 from lost_update_lab.scenarios.reports import junit, markdown
 from tests.lost_update_lab.scenarios.shop import READ, one_voucher, redeem, redeem_locked
 from tests.lost_update_lab.scenarios.test_explore import both
@@ -52,7 +52,7 @@ def test_one_schedule_of_a_pair(servers: dict[str, Any], monkeypatch: pytest.Mon
 @pytest.mark.deep
 def test_isolation_levels(servers: dict[str, Any]) -> None:
     """READ COMMITTED loses; the stricter levels refuse the second one, which its caller has to try again."""
-    found = explore(both(redeem), isolation=LEVELS, **servers)
+    found = explore(both(redeem), isolation=ISOLATION_LEVELS, **servers)
     assert {each.part: each.verdict for each in found.parts} == {
         "read-committed": "violated",
         "repeatable-read": "refused",
@@ -91,7 +91,7 @@ def redeem_anew(code: str, customer: int, sql: Any) -> str:
 @pytest.mark.deep
 @pytest.mark.parametrize("operation", [redeem_async, redeem_by_text, redeem_anew])
 def test_isolation_levels_whoever_sends_begin(servers: dict[str, Any], operation: Any) -> None:
-    found = explore(both(operation), isolation=LEVELS, **servers)
+    found = explore(both(operation), isolation=ISOLATION_LEVELS, **servers)
     assert [each.verdict for each in found.parts] == ["violated", "refused", "refused"]
     assert "SerializationFailure" in found.parts[2].sentence
 

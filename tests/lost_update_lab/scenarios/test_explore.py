@@ -68,6 +68,16 @@ def test_an_invariant_may_take_the_results(trial: Trial) -> None:
 
 
 @pytest.mark.deep
+def test_null_is_like_no_other(trial: Trial) -> None:
+    """As for a constraint."""
+
+    def add(sql: Any) -> None:
+        sql.execute("INSERT INTO redemption (code, customer) VALUES (NULL, 1)")
+
+    assert trial([add, add], setup=one_voucher, invariant=unique("redemption", "code"), control=False).kept
+
+
+@pytest.mark.deep
 def test_ready_made_invariants(trial: Trial) -> None:
     result = trial(both(redeem), setup=one_voucher, invariant=unique("redemption", "code"))
     assert result.sentence == "two rows of redemption have the same code"

@@ -20,8 +20,8 @@ import pymysql
 import pytest
 import redis
 
-from lost_update_lab import Mistake, Result, worker
-from lost_update_lab.invariants import balance_conserved, never_below
+from lost_update_lab import Mistake, Result, explore, worker
+from lost_update_lab.invariants import balance_conserved, never_below, unique
 from lost_update_lab.runs import hang
 from lost_update_lab.scenarios.judging import is_deadlock
 from lost_update_lab.scenarios.result import KEPT
@@ -62,6 +62,47 @@ def test_too_few_and_too_many_workers(trial: Trial, count: int) -> None:
 def test_an_unknown_fault(trial: Trial) -> None:
     with pytest.raises(Mistake, match="there is no 'earthquakes': the faults are crashes, pauses"):
         trial(two(redeem), setup=one_voucher, earthquakes=1)
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"crashes": "1"}, "crashes counts how many may come in one schedule: write crashes=1, not '1'"),
+        ({"faults": 1.5}, "faults counts how many"),
+        ({"pauses": -1}, "pauses counts how many"),
+        ({"mutate": "yes"}, "mutate is True or False, not 'yes'"),
+        ({"budget": "60"}, "budget is a number of seconds, above 0, not '60'"),
+        ({"slack": -1}, "slack is a number of seconds, 0 or more"),
+        ({"setup": "one_voucher"}, "the setup is no callable, but str: give the function itself"),
+        ({"refusals": "TooLate"}, r"refusals are the exceptions .*refusals=\[TooLate\], not 'TooLate'"),
+        ({"refusals": [ValueError()]}, r"refusals are the exceptions .*not ValueError\(\)"),
+        ({"isolation": []}, r"isolation=\[\] names no level: read committed"),
+        ({"isolation": [4]}, "there is no isolation level 4: read committed"),
+        ({"invariant": never_below}, "never_below is a class, and not yet an invariant: call it"),
+        ({"invariant": lambda: unique("redemption", [])}, "names no column: write unique"),
+    ],
+)
+def test_an_argument_of_another_kind(trial: Trial, given: dict[str, Any], told: str) -> None:
+    with pytest.raises(Mistake, match=told):
+        trial(two(redeem), **{"setup": one_voucher, **given})
+
+
+@pytest.mark.parametrize("none", [None, 5])
+def test_no_workers(none: Any) -> None:
+    with pytest.raises(Mistake, match="takes a list of workers"):
+        explore(none)
+
+
+def test_arguments_of_a_kind_that_is_meant(trial: Trial) -> None:
+    """psycopg's own levels, and one class of exceptions."""
+    result = trial(
+        two(redeem_locked),
+        setup=one_voucher,
+        isolation=[psycopg.IsolationLevel.READ_COMMITTED],
+        refusals=ValueError,
+        control=False,
+    )
+    assert result.verdict == KEPT
 
 
 @pytest.mark.deep
