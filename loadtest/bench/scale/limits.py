@@ -56,10 +56,14 @@ class Processor:
             time.sleep(EVERY)
 
     def used(self, began: float, ended: float) -> dict[str, float]:
-        """Return the cores that each kind used on average between two times since the epoch."""
-        inside = [look for look in self._looks if began <= look[0] <= ended] or self._looks
-        (first, before), (last, after) = inside[0], inside[-1]
-        took = max(last - first, EVERY)
+        """Return the cores that each kind used on average between two times since the epoch. A busy machine may leave
+        only one look in between: then those around it count too."""
+        inside = [place for place, look in enumerate(self._looks) if began <= look[0] <= ended]
+        first, last = (inside[0], inside[-1]) if inside else (0, len(self._looks) - 1)
+        if first == last:
+            first, last = max(first - 1, 0), min(last + 1, len(self._looks) - 1)
+        (begins, before), (ends, after) = self._looks[first], self._looks[last]
+        took = max(ends - begins, EVERY)
         return {kind: (spent - before.get(kind, 0.0)) / took for kind, spent in after.items()}
 
     def _watch(self) -> None:

@@ -58,6 +58,15 @@ def test_a_process_that_works_is_seen_and_one_that_is_of_no_kind_is_not(
 
 
 @pytest.mark.usefixtures("committed_db")
+def test_one_look_in_a_span_counts_with_those_around_it() -> None:
+    processor = limits.Processor()
+    processor._looks = [(at, {"web": at / 2, "all": at}) for at in (10.0, 12.0, 14.0)]
+    assert processor.used(11.0, 13.0) == {"web": 0.5, "all": 1.0}
+    assert processor.used(20.0, 21.0) == {"web": 0.5, "all": 1.0}
+    assert processor.used(13.5, 14.5) == {"web": 0.5, "all": 1.0}
+
+
+@pytest.mark.usefixtures("committed_db")
 def test_a_point_that_fails_is_a_row_with_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scale, "posting", lambda *_: {}["the port"])
     found = Measured()
