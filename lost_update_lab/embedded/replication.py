@@ -49,7 +49,9 @@ class Sentinel(Valkey):
         self.lines = [
             f"sentinel monitor {PRIMARY_NAME} 127.0.0.1 {primary.port} {quorum}",
             f"sentinel down-after-milliseconds {PRIMARY_NAME} {down_after_ms}",
-            f"sentinel failover-timeout {PRIMARY_NAME} 3000",
+            # A failover that finds no good replica comes again after twice this time. On a busy machine a replica is
+            # no good one if its last answer is older than five ping-periods.
+            f"sentinel failover-timeout {PRIMARY_NAME} 2000",
         ]
 
     def command(self) -> list[str]:
@@ -185,7 +187,7 @@ class ReplicaSet:
         watching = [sentinel for sentinel in self.sentinels if sentinel.running]
         self._wait(lambda: all(map(agreed, watching)), timeout, "the sentinels did not agree")
 
-    def await_failover(self, old: Valkey, timeout: float = 20) -> Valkey:
+    def await_failover(self, old: Valkey, timeout: float = 60) -> Valkey:
         """Wait until each running sentinel names another primary, which takes writes, and return that one."""
 
         def promoted() -> bool:
