@@ -20,10 +20,10 @@ from typing import ClassVar
 from lost_update_lab.memo.events import Ended, do
 from lost_update_lab.memo.recording import Recorder, Recording
 from lost_update_lab.model.bounds import Bounds
-from lost_update_lab.model.errors import Unknown
+from lost_update_lab.model.errors import NotTheSame, Unknown
 from lost_update_lab.model.memoised_server import MemoisedServer
 from lost_update_lab.model.server import Server
-from lost_update_lab.model.transitions import Transition
+from lost_update_lab.model.transitions import STEPS, Transition
 from lost_update_lab.model.workers import Standing, State, Task, WorkerProcess
 from lost_update_lab.runs.run import Run
 from lost_update_lab.schedule.world import Chooser, World
@@ -55,7 +55,10 @@ class FedRun(Run):
         self._real, self._path = real, path
 
     def prescribed(self) -> Transition | None:
-        return self._path(self)
+        taken = self._path(self)
+        if taken and taken.kind in STEPS and self.task(taken.who).state is not State.READY:
+            raise NotTheSame("a worker that is fed comes to another place")
+        return taken
 
     @property
     def at_gates(self) -> Mapping[str, Server]:

@@ -17,6 +17,10 @@ from locks.watchdog_mended import WatchdogMendedLock
 from lost_update_lab.gates.postgres import noting
 from lost_update_lab.harness.feeding import Feeding
 from lost_update_lab.model.bounds import SECOND, Fault
+from lost_update_lab.model.errors import NotTheSame
+from lost_update_lab.model.transitions import Kind, Transition
+from lost_update_lab.model.workers import State
+from lost_update_lab.runs.fed_run import FedRun
 from lost_update_lab.runs.found import SearchResult
 from lost_update_lab.search import search
 from lost_update_lab.search.search import Search
@@ -174,3 +178,16 @@ def test_a_worker_that_cannot_be_fed_runs_on_the_servers(
     found, fed, _ = searched(explorer_urls, bank.no_lock, **bounds)
     assert told(found) == told(usual)
     assert fed > 0
+
+
+def test_a_path_that_is_not_that_of_this_code(explorer_urls: tuple[str, str]) -> None:
+    """A step for which its worker is not ready would never end."""
+    step = Transition(Kind.STEP, "A")
+    with opened(explorer_urls, bank.no_lock) as harness:
+        workers = [harness.worker(index) for index in range(2)]
+        run = FedRun(workers, {}, harness.servers, harness.bounds, lambda *_: 0, lambda world: step)
+        run.task("A").state = State.READY
+        assert run.prescribed() == step
+        run.task("A").state = State.BLOCKED
+        with pytest.raises(NotTheSame, match="comes to another place"):
+            run.prescribed()
