@@ -87,7 +87,7 @@ def explore(
     """
     laws: dict[str, Any] = {"invariants": invariants_of(invariant), "always": invariants_of(always)}
     given = {"budget": budget, "slack": slack, "control": control, "mutate": mutate, "deadlocks": deadlocks}
-    limits = checked(given | limits_of(faults, each_fault), setup, refusals, disposable=disposable)
+    limits = checked(given | limits_of(faults, each_fault), refusals, setup, disposable=disposable)
     made = tuple(workers) if pairs else workers_of(workers, limits["faults"] or is_redelivered(retry))
     scenario = Scenario(name=name or _caller(), workers=made, setup=setup, **laws, **limits)
     how: dict[str, Any] = {"retry": retry, "disposable": disposable, "replay": replaying()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, MutableMapping
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Any
@@ -88,6 +88,8 @@ class Mutator:
     seen: dict[Mutation, None] = field(default_factory=dict)
     #: it was made, somewhere
     made: bool = False
+    #: connections of psycopg without the transaction that it would begin again at the next command
+    apart: WeakKeyDictionary[Any, Apart] = field(default_factory=WeakKeyDictionary)
 
     def install(self, patches: Patches) -> None:
         self._psycopg(patches, psycopg.Connection, psycopg.Cursor)
@@ -104,8 +106,6 @@ class Mutator:
     ) -> None:
         """`besides`: kinds of mutations that are not made there."""
         execute = cursor_of.execute
-        #: connections without the transaction that psycopg would begin again at the next command
-        apart: WeakKeyDictionary[Any, Apart] = WeakKeyDictionary()
 
         def executed(cursor: Any, query: Any, params: Any = None, **keywords: Any) -> Any:
             def run(cur: Any, text: Any, given: Any = params) -> Any:
@@ -113,15 +113,15 @@ class Mutator:
 
             connection = cursor.connection
             savepoint = ATOMIC not in besides and isinstance(query, str) and _SAVEPOINT.match(query)
-            if savepoint and self.applies() and self._is_apart(apart, connection, _begins(connection)):
-                return run(cursor, apart[connection].instead(query, *savepoint.groups()))
+            if savepoint and self.applies() and self._is_apart(connection, _begins(connection)):
+                return run(cursor, self.apart[connection].instead(query, *savepoint.groups()))
             return self._executed(run, cursor, query, params, besides=besides)
 
         patches.method(cursor_of, "execute", executed)
         if ATOMIC not in besides:
-            self._transactions(patches, connection_of, apart)
+            self._transactions(patches, connection_of)
 
-    def _transactions(self, patches: Patches, connection_of: Any, apart: MutableMapping[Any, Apart]) -> None:
+    def _transactions(self, patches: Patches, connection_of: Any) -> None:
         begin = getattr(connection_of, driver.BEGIN)
 
         def begun(connection: Any) -> bytes:
@@ -130,11 +130,11 @@ class Mutator:
                 return text
             if without_level(text) != text and self._is(LEVEL, text.decode()):
                 return without_level(text)
-            return ASK_NOTHING.encode() if self._is_apart(apart, connection) else text
+            return ASK_NOTHING.encode() if self._is_apart(connection) else text
 
         def ended(plain: Any) -> Any:
             def end(connection: Any) -> Any:
-                apart.pop(connection, None)
+                self.apart.pop(connection, None)
                 return plain(connection)
 
             return end
@@ -143,13 +143,13 @@ class Mutator:
         for name in ("commit", "rollback"):
             patches.method(connection_of, name, ended(getattr(connection_of, name)))
 
-    def _is_apart(self, apart: MutableMapping[Any, Apart], connection: Any, begins: bool = True) -> bool:
+    def _is_apart(self, connection: Any, begins: bool = True) -> bool:
         """Is this transaction taken away? `begins`: with its next command."""
         run = getattr(self.applies(), "run", None)
-        if connection in apart and apart[connection].run is run:
+        if connection in self.apart and self.apart[connection].run is run:
             return True
         if begins and self._is(ATOMIC, "BEGIN"):
-            apart[connection] = Apart(run)
+            self.apart[connection] = Apart(run)
             return True
         return False
 

@@ -13,11 +13,10 @@ from lost_update_lab.scenarios.explore import compare, replaying
 from lost_update_lab.scenarios.isolation import Levels
 from lost_update_lab.scenarios.progress import shown
 from lost_update_lab.scenarios.result import Result
-from lost_update_lab.under_test.arguments import checked
+from lost_update_lab.under_test.arguments import check_setup, checked
 from lost_update_lab.under_test.operations import Framework
 from lost_update_lab.under_test.scenario import (
     Invariant,
-    Mistake,
     Scenario,
     Worker,
     invariants_of,
@@ -71,12 +70,7 @@ class Race:
 
     def setup(self, function: F) -> F:
         """The function that puts the opening state there, and commits it. Also works as a decorator."""
-        if not callable(function):
-            called = " (the result of calling it?)" * (function is None)
-            raise Mistake(
-                f"the setup is no callable, but {type(function).__name__}{called}: write race.setup(one_voucher), or "
-                "race.setup(lambda: one_voucher('XMAS'))"
-            )
+        check_setup(function, "write race.setup(one_voucher), or race.setup(lambda: one_voucher('XMAS'))")
         self._setup = function
         return function
 
@@ -121,7 +115,7 @@ class Race:
             "mutate": mutate,
             **limits_of(faults, each_fault),
         }
-        given = checked(given, self._setup, refusals, disposable=disposable)
+        given = checked(given, refusals, disposable=disposable)
         named, one_is_enough = self._workers.values(), given["faults"] or is_redelivered(retry)
         scenario = Scenario(
             name=self.name,

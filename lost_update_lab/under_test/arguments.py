@@ -8,12 +8,18 @@ from typing import Any
 from lost_update_lab.under_test.scenario import Mistake
 
 
-def checked(given: Mapping[str, Any], setup: object, refusals: Any, **switches: object) -> dict[str, Any]:
+def check_setup(setup: object, remedy: str) -> None:
+    """Raises Mistake."""
+    if not callable(setup):
+        called = " (the result of calling it?)" * (setup is None)
+        raise Mistake(f"the setup is no callable, but {type(setup).__name__}{called}: {remedy}")
+
+
+def checked(given: Mapping[str, Any], refusals: Any, setup: Any = None, **switches: object) -> dict[str, Any]:
     """`given` and the refusals, as fields of a Scenario. `switches`: as those in `given`. Raises Mistake."""
-    if setup is not None and not callable(setup):
-        raise Mistake(
-            f"the setup is no callable, but {type(setup).__name__}: give the function itself, setup=one_voucher, or "
-            "setup=lambda: one_voucher('XMAS')"
+    if setup is not None:
+        check_setup(
+            setup, "give the function itself, setup=one_voucher, or setup=lambda: one_voucher('XMAS')"
         )
     switches |= {word: given[word] for word in ("control", "deadlocks", "mutate")}
     for word, value in switches.items():

@@ -6,6 +6,7 @@ This is the only module of the library that imports Django. It is imported only 
 from __future__ import annotations
 
 import threading
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
@@ -83,11 +84,21 @@ def _redis() -> Iterator[str]:
             yield str(location)
 
 
+class _Own(threading.local):
+    """What one worker keeps, by the names of its databases."""
+
+    def __init__(self) -> None:
+        #: its first connection
+        self.first: dict[str, Any] = {}
+        #: those that it has made in its runs. Its next runs get them again: to make a session takes 4 ms
+        self.spare: defaultdict[str, list[Any]] = defaultdict(list)
+
+
 class DjangoProject:
     """Each worker is a process that has just begun: it has its own connections, and an empty cache in its memory."""
 
     def __init__(self) -> None:
-        self._own = threading.local()
+        self._own = _Own()
         self._stores: dict[str, Any] = {}
         if apps.is_installed("django.contrib.contenttypes"):
             from django.contrib.contenttypes.models import ContentType
@@ -102,8 +113,8 @@ class DjangoProject:
     def begin_worker(self, index: int) -> None:
         for each in connections.all(initialized_only=True):
             each.savepoint_state = 0  # names of savepoints are counted
-            self._first.setdefault(each.alias, each.connection)
-            spare = self._spare(each)
+            self._own.first.setdefault(each.alias, each.connection)
+            spare = self._own.spare[each.alias]
             spare[:] = [one for one in spare if not _is_closed(one)]
 
     def settle(self, index: int) -> None:
@@ -111,32 +122,20 @@ class DjangoProject:
         for each in connections.all(initialized_only=True):
             each.in_atomic_block = each.needs_rollback = each.closed_in_transaction = False
             each.savepoint_ids, each.atomic_blocks, each.run_on_commit = [], [], []
-            first = self._first.get(each.alias)
-            if each.connection is None or _is_closed(each.connection) or each.connection in self._spare(each):
-                each.connection = first
+            spare = self._own.spare[each.alias]
+            if each.connection is None or _is_closed(each.connection) or each.connection in spare:
+                each.connection = self._own.first.get(each.alias)
             if each.connection is not None and _is_closed(each.connection):
                 each.connection = None
             each.ensure_connection()
-            self._first[each.alias] = each.connection
+            self._own.first[each.alias] = each.connection
             each.set_autocommit(True)  # of this connection
 
     def leave(self, index: int) -> None:
-        for each in connections.all(initialized_only=True):
-            for one in self._spare(each):
-                one.close()
+        for spare in self._own.spare.values():
+            for each in spare:
+                each.close()
         connections.close_all()
-
-    @property
-    def _first(self) -> dict[str, Any]:
-        """The first connection of this worker to each database."""
-        found: dict[str, Any] = vars(self._own).setdefault("first", {})
-        return found
-
-    def _spare(self, wrapper: Any) -> list[Any]:
-        """The connections that this worker has made in its runs. Its next runs get them again: to make a session takes
-        4 ms."""
-        found: list[Any] = vars(self._own).setdefault("spare", {}).setdefault(wrapper.alias, [])
-        return found
 
     def install(self, patches: Patches) -> None:
         """What Django does when it connects belongs to the handshake: no step. A cache in memory is a process's."""
@@ -149,13 +148,13 @@ class DjangoProject:
                 connect(wrapper)
 
         def connection_of(wrapper: Any, parameters: Any) -> Any:
-            if anywhere() is None or wrapper.pool or not self._first.get(wrapper.alias):
+            if anywhere() is None or wrapper.pool or not self._own.first.get(wrapper.alias):
                 return new(wrapper, parameters)
-            free = [each for each in self._spare(wrapper) if not _is_closed(each)]
-            if not free:
-                free.append(new(wrapper, parameters))
-                self._spare(wrapper).extend(free)
-            return free[0]
+            spare = self._own.spare[wrapper.alias]
+            found = next((each for each in spare if not _is_closed(each)), None)
+            if found is None:
+                spare.append(found := new(wrapper, parameters))
+            return found
 
         def made(cache: Any, name: str, params: Any) -> None:
             place = anywhere()

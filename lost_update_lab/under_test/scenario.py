@@ -266,7 +266,7 @@ def limits_of(faults: int, given: Mapping[str, int]) -> dict[str, Any]:
     named = {word: count for word, count in given.items() if count}
     kinds = frozenset[Fault]().union(*(FAULT_WORDS[word] for word in named))
     number = faults or sum(named.values())
-    if not 0 <= number <= 5:
+    if number > 5:
         raise Mistake(f"faults: 0 to 5 in one schedule, not {number}")
     most = (
         () if faults or len(named) < 2 else tuple((FAULT_WORDS[word], count) for word, count in named.items())

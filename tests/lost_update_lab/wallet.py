@@ -14,7 +14,7 @@ settings.configure(
 )
 django.setup()
 
-from django.db import connection, models  # noqa: E402
+from django.db import connection, models, transaction  # noqa: E402
 
 
 class Wallet(models.Model):
@@ -32,3 +32,10 @@ def open_wallet() -> None:
         editor.create_model(Wallet)
     Wallet.objects.create(id=1, balance=100)
     connection.close()
+
+
+@transaction.atomic
+def withdraw_locked(amount: int) -> None:
+    wallet = Wallet.objects.select_for_update().get(id=1)
+    wallet.balance -= amount
+    wallet.save()

@@ -17,7 +17,7 @@ project.django.apps.apps.set_installed_apps(settings.INSTALLED_APPS)
 
 from django.contrib.contenttypes.models import ContentType  # noqa: E402
 from django.core.cache import cache  # noqa: E402
-from django.db import connection, transaction  # noqa: E402
+from django.db import connection  # noqa: E402
 
 from lost_update_lab import explore, worker  # noqa: E402
 
@@ -36,13 +36,6 @@ def withdraw(amount: int) -> None:
     wallet.save()
 
 
-@transaction.atomic
-def withdraw_locked(amount: int) -> None:
-    wallet = project.Wallet.objects.select_for_update().get(id=1)
-    wallet.balance -= amount
-    wallet.save()
-
-
 def count(amount: int) -> None:
     cache.set("count", cache.get("count") + amount, timeout=None)
 
@@ -54,10 +47,10 @@ def count_at_once(amount: int) -> None:
 def of_its_type(amount: int) -> None:
     """Asked once in a process; each worker is one that has just begun."""
     ContentType.objects.get_for_model(project.Wallet)
-    withdraw_locked(amount)
+    project.withdraw_locked(amount)
 
 
-for operation in (withdraw, withdraw_locked, count, count_at_once, of_its_type):
+for operation in (withdraw, project.withdraw_locked, count, count_at_once, of_its_type):
     workers = [worker("Ann", operation, 10), worker("Bob", operation, 20)]
     result = explore(workers, setup=opened, django=True, disposable=True)
     print(operation.__name__, result.verdict, result.exhausted, result.cause)

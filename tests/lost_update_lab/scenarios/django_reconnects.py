@@ -3,7 +3,7 @@ search has made."""
 
 from __future__ import annotations
 
-from django.db import OperationalError, connection, transaction
+from django.db import OperationalError, connection
 
 import tests.lost_update_lab.wallet as project
 from lost_update_lab import explore, worker
@@ -11,19 +11,12 @@ from lost_update_lab import explore, worker
 MADE = "SELECT sessions FROM pg_stat_database WHERE datname = current_database()"
 
 
-@transaction.atomic
-def locked(amount: int) -> None:
-    wallet = project.Wallet.objects.select_for_update().get(id=1)
-    wallet.balance -= amount
-    wallet.save()
-
-
 def insists(amount: int) -> None:
     """It withdraws twice if only the reply to its COMMIT was lost."""
     try:
-        locked(amount)
+        project.withdraw_locked(amount)
     except OperationalError:
-        locked(amount)
+        project.withdraw_locked(amount)
 
 
 def made() -> int:
@@ -33,7 +26,7 @@ def made() -> int:
     return int(count)
 
 
-for operation in (locked, insists):
+for name, operation in (("locked", project.withdraw_locked), ("insists", insists)):
     before = made()
     workers = [worker("Ann", operation, 10), worker("Bob", operation, 20)]
     result = explore(
@@ -47,4 +40,4 @@ for operation in (locked, insists):
         faults=2,
         control=False,
     )
-    print(operation.__name__, result.verdict, result.exhausted, made() - before)
+    print(name, result.verdict, result.exhausted, made() - before)

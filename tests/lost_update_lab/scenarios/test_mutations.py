@@ -278,17 +278,21 @@ def test_only_an_option_is_taken_out_of_a_set(words: tuple[object, ...], plain: 
     assert protection.taken_if_free(words) == ((plain, "SET NX") if plain else (words, ""))
 
 
+def take(sql: Any) -> str:
+    """Under a lock."""
+    (balance,) = sql.execute("SELECT balance FROM account WHERE id = 1 FOR UPDATE").fetchone()
+    if balance < 40:
+        return "too little"
+    sql.execute("UPDATE account SET balance = %s WHERE id = 1", [balance - 40])
+    return "done"
+
+
 def withdraw(sql: Any) -> str:
     """psycopg begins the transaction at its first command, and would begin another one at the second."""
     sql.autocommit = False
     with sql:
         sql.execute("SELECT count(*) FROM request")
-        query = "SELECT balance FROM account WHERE id = 1 FOR UPDATE"
-        (balance,) = sql.execute(query).fetchone()
-        if balance < 40:
-            return "too little"
-        sql.execute("UPDATE account SET balance = %s WHERE id = 1", [balance - 40])
-    return "done"
+        return take(sql)
 
 
 def test_the_whole_transaction_is_taken_away(trial: Callable[..., Result]) -> None:
@@ -350,15 +354,11 @@ def in_a_savepoint(sql: Any) -> str:
     sql.autocommit = False
     with sql:
         sql.execute('SAVEPOINT "s1_x1"')
-        query = "SELECT balance FROM account WHERE id = 1 FOR UPDATE"
-        (balance,) = sql.execute(query).fetchone()
-        if balance < 40:
+        told = take(sql)
+        if told == "too little":
             sql.execute('ROLLBACK TO SAVEPOINT "s1_x1"')
-            sql.execute('RELEASE SAVEPOINT "s1_x1"')
-            return "too little"
-        sql.execute("UPDATE account SET balance = balance - 40 WHERE id = 1")
         sql.execute('RELEASE SAVEPOINT "s1_x1"')
-    return "done"
+    return told
 
 
 def test_without_a_transaction_its_savepoint_is_one(trial: Callable[..., Result]) -> None:
