@@ -98,6 +98,29 @@ def test_a_worker_sees_its_leases_in_virtual_time(harness: Callable[..., Any]) -
     ]  # fmt: skip
 
 
+SETS = """
+local old = redis.call('SET', KEYS[1], 'y', unpack(ARGV))
+return {old, redis.call('PTTL', KEYS[1])}
+"""
+
+
+def test_a_set_that_returns_the_old_value_has_not_always_given_a_lease(harness: Callable[..., Any]) -> None:
+    told: list[Any] = []
+
+    def asks(bank: Bank, amount: int) -> str:
+        client = bank.redis
+        for words in ("NX", "XX", "IFEQ x", "IFEQ z", ""):
+            client.set("held", "x", px=10_000)
+            time.sleep(4)
+            told.append(client.eval(SETS, 1, "held", *words.split(), "GET", "PX", 500)[1])
+        told.append(client.eval(SETS, 1, "free", "NX", "GET", "PX", 500)[1])
+        told.append(client.eval(SETS, 1, "none", "XX", "GET", "PX", 500)[1])
+        return "ok"
+
+    harness(asks, workers=1).run(exactly(()), {})
+    assert told == [6000, 500, 500, 6000, 500, 500, -2]
+
+
 MOVED = """
 redis.call(ARGV[1], KEYS[1], KEYS[2])
 return {redis.call('PTTL', KEYS[2]), redis.call('PEXPIRE', KEYS[2], 5000, 'LT')}

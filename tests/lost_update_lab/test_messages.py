@@ -11,7 +11,9 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
+import redis
 
+from locks.fair_lock import FairLock
 from locks.token_pubsub import TokenPubSubLock
 from lost_update_lab.adapters import redis_py
 from lost_update_lab.gates.redis import messages
@@ -29,6 +31,13 @@ Explore = Callable[..., SearchResult]
 def woken(own: bank.Bank) -> Any:
     """A waiter subscribes, asks once more, and sleeps until a release is published."""
     return TokenPubSubLock("lock", redis=own.redis, lease=2.0)
+
+
+def queued(own: bank.Bank) -> Any:
+    """A waiter subscribes in its handshake, and asks over the same connection."""
+    pool = own.redis.connection_pool
+    fresh = redis.ConnectionPool(pool.connection_class, **pool.connection_kwargs)
+    return FairLock("lock", redis=redis.Redis(connection_pool=fresh), lease=2.0, renew=False)
 
 
 @contextmanager
@@ -136,6 +145,19 @@ def test_in_memory_or_executed_the_search_is_the_same(explore: Explore, deposit:
 
 
 @pytest.mark.deep
+@pytest.mark.parametrize("kinds", [{Fault.CRASH, Fault.LOST_REPLY}, {Fault.PAUSE, Fault.FAILOVER}])
+def test_a_connection_that_listens_from_its_handshake_on_may_ask_too(
+    explore: Explore, kinds: set[Fault]
+) -> None:
+    """An executed schedule ends the thread of its renewal, so the last states are not the same ones."""
+    deposit, bounds = bank.locked_by(queued), {"faults": 1, "kinds": frozenset(kinds), "patience": SECOND}
+    in_memory, executed = explore(deposit, **bounds), explore(deposit, **bounds, recorded=False)
+    assert told(in_memory)[:4] == told(executed)[:4]
+    assert in_memory.exhausted, in_memory.cause
+    assert in_memory.in_memory > in_memory.schedules / 3
+
+
+@pytest.mark.deep
 @pytest.mark.parametrize("recorded", [True, False])
 def test_a_message_that_is_unread_is_a_part_of_the_state(
     explore: Explore, monkeypatch: pytest.MonkeyPatch, recorded: bool
@@ -191,12 +213,12 @@ def test_a_message_that_is_forgotten_is_noticed(explore: Explore, monkeypatch: p
 def test_a_server_that_tells_of_keys_is_executed(harness: Callable[..., Harness]) -> None:
     """Then any command may send a message, and so may the end of a lease."""
     found = harness(bank.locked_by(woken))
-    redis: Any = found.servers["redis"]
-    redis.ask("CONFIG", "SET", "notify-keyspace-events", "KEA")
+    valkey: Any = found.servers["redis"]
+    valkey.ask("CONFIG", "SET", "notify-keyspace-events", "KEA")
     try:
         result = Search(found).explore()
     finally:
-        redis.ask("CONFIG", "SET", "notify-keyspace-events", "")
+        valkey.ask("CONFIG", "SET", "notify-keyspace-events", "")
     assert result.exhausted, result.cause
     assert result.in_memory == 0
 

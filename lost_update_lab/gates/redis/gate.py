@@ -31,7 +31,6 @@ from lost_update_lab.gates.redis.messages import (
     look_at,
     message_of,
     named,
-    opaque,
     stands_before,
 )
 from lost_update_lab.gates.redis.step import RedisCommand, deliver, receive, takes_effect, unheard
@@ -79,9 +78,8 @@ def about_to_send(place: Here, connection: Any, command: Any, check_health: bool
 
 def sending(run: Run, task: Task, connection: Any, gated: Gated) -> Standing:
     """The next command."""
-    if named(run, task, connection, gated):
-        opaque(run, "a connection that subscribes in its handshake, and asks for something else")
-    command = RedisCommand(gated.server.name, gated.who[1:], *gated.outbox[0], gated.checked_out)
+    handshake = named(run, task, connection, gated)
+    command = RedisCommand(gated.server.name, gated.who[1:], *gated.outbox[0], gated.checked_out, handshake)
     gated.recorded = run.arrives(task, command)
     if run.fed:
         yield from fed(run, task, gated, command)

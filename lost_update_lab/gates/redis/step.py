@@ -57,16 +57,18 @@ NO_SCRIPT = b"-NOSCRIPT"
 
 @dataclass(slots=True)
 class RedisCommand:
-    """A command as it was recorded. `name`: the connection's (connections.name_of)."""
+    """A command as it was recorded. `name`: the connection's (connections.name_of). `handshake`: the subscriptions of
+    one that was just made."""
 
     server: str
     name: tuple[int, int]
     words: list[bytes]
     raw: bytes
     checked_out: bool
+    handshake: tuple[bytes, ...] = ()
 
     def same(self) -> Hashable:
-        return self.server, self.name, self.raw, self.checked_out
+        return self.server, self.name, self.raw, self.checked_out, self.handshake
 
     def play(self, world: World, task: Task, recording: Recording) -> Standing:
         connection = free_one(task, self.server, self.name, self.checked_out, recording)
@@ -84,6 +86,8 @@ class RedisCommand:
         who, server = (task.worker.index, *self.name), world.servers[self.server]
         assert isinstance(server, MemoisedRedis)
         task.worker.sessions.setdefault(self.server, {})[who] = task
+        if self.handshake:
+            server.has_connected(who, self.handshake)
         pending.stand(
             world, task, _describe(self.server, server.in_multi(who), server.answers.reading, self.words)
         )

@@ -260,7 +260,7 @@ class RedisServer(Plain):
 
     def undisturbed(self, op: Op, own: Sequence[Any], others: Sequence[Any]) -> bool:
         """What a MULTI has queued, and which clients watch or subscribe, is not part of the contents."""
-        return op.reads or not any(gate.mode for gate in _gates((*own, *others)))
+        return op.reads or not any(gate.mode or gate.subscribed for gate in _gates((*own, *others)))
 
     def holds(self, sessions: Sequence[Any]) -> bool:
         return any(gate.subscribed for gate in _gates(sessions))

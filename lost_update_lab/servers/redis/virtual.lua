@@ -22,6 +22,20 @@ local redis = (function(real, left, seconds, micros, serial)
     key = tostring(key)
     return not given[key] and left[key] or math.ceil((ms - BASE) / SLOT)
   end
+  -- Has the command given a lease? With GET, SET replies with the old value, whether or not it has set the key.
+  local function gave(word, a, reply)
+    if type(reply) == 'table' and reply.err then return false end
+    local option, equal = {}, nil
+    for i = 3, word == 'SET' and #a or 0 do
+      local each = string.upper(tostring(a[i]))
+      if each == 'IFEQ' then equal = a[i + 1] end
+      option[each] = true
+    end
+    if not option.GET then return reply and reply ~= 0 end
+    if equal then return reply == tostring(equal) end
+    if option.NX then return not reply end
+    return reply or not option.XX
+  end
   -- SPOP chooses at random; here it takes the least members.
   local function pop(ask, key, count)
     local found, taken = ask('SMEMBERS', key), {}
@@ -97,7 +111,7 @@ local redis = (function(real, left, seconds, micros, serial)
       end
       if not ms then return ask(name, ...) end
       local reply = ask(word, unpack(a))
-      if reply and reply ~= 0 then given[tostring(a[1])] = true end
+      if gave(word, a, reply) then given[tostring(a[1])] = true end
       return reply
     end
   end
