@@ -89,10 +89,10 @@ def _heard_later(steppers: Sequence[Task]) -> list[Task]:
 
 def late(world: World, until: int) -> list[str]:
     """Workers that would act later than the slack allows if time moved on to `until`."""
-    slack = world.bounds.slack
-    begun = [t for t in virtual_clock.due_to_act(world) if t.shown]
-    names = {t.worker.name for t in begun if t.due is not None and t.due + slack < until}
-    return sorted(names)
+    last = until - world.bounds.slack
+    tardy = [task for task in world.tasks if task.shown and task.due is not None and task.due < last]
+    due = virtual_clock.due_to_act(world) if tardy else ()
+    return sorted({task.worker.name for task in tardy if task in due})
 
 
 def workers_to_pause(world: World, until: int) -> list[str]:
