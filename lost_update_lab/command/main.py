@@ -25,7 +25,10 @@ EXIT_CODES = (
     "written. 3: inconclusive. 130: Ctrl-C."
 )
 REPLAY_CODES = "Exit codes: 0: the same came again. 1: it did not. 2: bad usage."
-SUGGEST_CODES = "Exit codes: 0: the pairs are listed. 1: with --confirm, one of them breaks. 2: bad usage."
+SUGGEST_CODES = (
+    "Exit codes: 0: the pairs are listed. 1: with --confirm, one of them breaks. 2: bad usage. 3: with --confirm, none "
+    "breaks, and some could not be decided."
+)
 #: of each fault, what happens
 FAULT_HELP = {
     "crashes": "a worker dies before any of its commands",

@@ -14,7 +14,7 @@ from textwrap import fill
 from typing import Any
 
 from lost_update_lab.command.explore import STDERR
-from lost_update_lab.scenarios.result import INCONCLUSIVE, KEPT, WIDTH
+from lost_update_lab.scenarios.result import INCONCLUSIVE, KEPT, MISTAKE, WIDTH
 from lost_update_lab.suggest.pairs import Pair, operations, pairs
 from lost_update_lab.suggest.recording import read
 from lost_update_lab.suggest.writing import name_of, source, why_not
@@ -24,12 +24,16 @@ APART = (
     "{} more touch the same table, and your tests called them for other rows: they race only where their arguments "
     "meet. Write these by hand, or write them all by --all and change their arguments: {}"
 )
+UNDECIDED_PAIRS = (
+    "{} of {} could not be decided, which proves nothing. Correct what is said of them above; or write them without "
+    "--confirm, and change their setup"
+)
 #: pytest's exit codes of a run that has a result
 RAN = (0, 1)
 
 
 def suggest(given: argparse.Namespace) -> int:
-    """Returns 0; with --confirm, 1 if a pair breaks."""
+    """Returns 0; with --confirm, 1 if a pair breaks, and 3 if none does and some could not be decided."""
     target = Path(given.output)
     if target.exists():
         raise Mistake(f"{target} exists already, and is not overwritten: name another file by --output")
@@ -61,8 +65,11 @@ def suggest(given: argparse.Namespace) -> int:
     kept = [pair for pair in able if not given.confirm or _broken(results.get(name_of(pair), {}))]
     if kept:
         target.write_text(source(kept, django), encoding="utf-8")
+    undecided = [pair for pair in able if given.confirm and _is_open(results.get(name_of(pair), {}))]
     _tell(given, found, kept, results, target)
-    return int(bool(given.confirm and kept))
+    if undecided and not given.json:
+        print(UNDECIDED_PAIRS.format(len(undecided), len(able)))
+    return 1 if given.confirm and kept else 3 if undecided else 0
 
 
 def _pytest(arguments: Sequence[str]) -> int:
@@ -86,7 +93,12 @@ def _confirmed(able: Sequence[Pair], django: bool, target: Path) -> dict[str, di
 
 
 def _broken(result: dict[str, Any]) -> bool:
-    return result.get("verdict", INCONCLUSIVE) not in (KEPT, INCONCLUSIVE, "mistake")
+    return not _is_open(result) and result["verdict"] != KEPT
+
+
+def _is_open(result: dict[str, Any]) -> bool:
+    """Was it not explored, or not to its end? {}: its test gave no result."""
+    return result.get("verdict", INCONCLUSIVE) in (INCONCLUSIVE, MISTAKE)
 
 
 def _tell(

@@ -31,7 +31,6 @@ RESULTS = pytest.StashKey[list[Any]]()
 TOLD = pytest.StashKey[list[dict[str, str]]]()
 #: scenarios that could not be explored
 MISTAKES = pytest.StashKey[list[dict[str, str]]]()
-MISTAKE = "mistake"
 #: of a test: its own part has failed
 FAILED = pytest.StashKey[bool]()
 #: what pytest shows of a test that failed: here that of all schedules, hundreds of times
@@ -247,6 +246,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     item.stash[FAILED] = item.stash.get(FAILED, False) or error is not None
     if error is not None and "race" in getattr(item, "fixturenames", ()):
         from lost_update_lab.scenarios.race import NotKept
+        from lost_update_lab.scenarios.result import MISTAKE
         from lost_update_lab.under_test.scenario import Mistake
 
         if isinstance(error, NotKept | Mistake):

@@ -16,6 +16,8 @@ SURVIVES, UNDECIDED, BY_A_TEST = "survives", "undecided", "a test"
 #: pytest's exit code if all tests pass, and none of them came to what was taken away
 NOT_MADE = 20
 KEPT, INCONCLUSIVE = "kept", "inconclusive"
+#: the word for a scenario that cannot be explored as it is written
+MISTAKE = "mistake"
 
 
 @dataclass(frozen=True, slots=True)

@@ -399,6 +399,39 @@ def test_numbers_of_sequences_are_those_of_the_recorded_test(project: Path) -> N
     assert [row["verdict"] for row in json.loads(done.stdout)["pairs"]] == ["violated"]
 
 
+ASKS_FIRST = """
+import os
+import shop
+
+def refund(code):
+    os.environ["REFUNDS"]
+    shop.refund(code)
+"""
+REFUNDS = """
+import desk
+import shop
+
+def test_refund(monkeypatch):
+    monkeypatch.setenv("REFUNDS", "yes")
+    with shop.connect() as db:
+        db.execute("DROP TABLE IF EXISTS voucher")
+        db.execute("CREATE TABLE voucher (code text PRIMARY KEY, uses int)")
+        db.execute("INSERT INTO voucher VALUES ('XMAS', 1)")
+    desk.refund("XMAS")
+"""
+
+
+@pytest.mark.deep
+def test_pairs_that_could_not_be_explored_are_no_green_result(project: Path) -> None:
+    """What a test arranges beside its commands is not recorded."""
+    (project / "desk.py").write_text(ASKS_FIRST)
+    (project / "test_shop.py").write_text(REFUNDS)
+    done = suggested(project, "--confirm")
+    assert done.returncode == 3, done.stdout + done.stderr
+    assert "1 of 1 could not be decided, which proves nothing" in done.stdout
+    assert "No scenario was written" in done.stdout
+
+
 def test_nothing_is_overwritten(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["suggest", "--output", str(project / "shop.py")]) == 2
     assert "exists already, and is not overwritten" in capsys.readouterr().err
