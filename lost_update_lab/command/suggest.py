@@ -14,7 +14,7 @@ from textwrap import fill
 from typing import Any
 
 from lost_update_lab.command.explore import STDERR
-from lost_update_lab.scenarios.result import INCONCLUSIVE, KEPT, MISTAKE, WIDTH
+from lost_update_lab.scenarios.result import INCONCLUSIVE, KEPT, NOT_EXPLORED, WIDTH
 from lost_update_lab.suggest.pairs import Pair, operations, pairs
 from lost_update_lab.suggest.recording import read
 from lost_update_lab.suggest.writing import name_of, source, why_not
@@ -98,7 +98,7 @@ def _broken(result: dict[str, Any]) -> bool:
 
 def _is_open(result: dict[str, Any]) -> bool:
     """Was it not explored, or not to its end? {}: its test gave no result."""
-    return result.get("verdict", INCONCLUSIVE) in (INCONCLUSIVE, MISTAKE)
+    return result.get("verdict", INCONCLUSIVE) in (INCONCLUSIVE, NOT_EXPLORED)
 
 
 def _tell(

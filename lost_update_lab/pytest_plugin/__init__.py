@@ -246,7 +246,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     item.stash[FAILED] = item.stash.get(FAILED, False) or error is not None
     if error is not None and "race" in getattr(item, "fixturenames", ()):
         from lost_update_lab.scenarios.race import NotKept
-        from lost_update_lab.scenarios.result import MISTAKE
+        from lost_update_lab.scenarios.result import NOT_EXPLORED
         from lost_update_lab.under_test.scenario import Mistake
 
         if isinstance(error, NotKept | Mistake):
@@ -260,7 +260,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
         if isinstance(error, KeyError) and error.args in (("DATABASE_URL",), ("REDIS_URL",)):
             report.sections.append(("lost-update-lab", TOO_EARLY.format(error.args[0], SERVERS)))
         if not isinstance(error, NotKept):
-            told = {"name": item.nodeid, "verdict": MISTAKE, "sentence": str(error)}
+            told = {"name": item.nodeid, "verdict": NOT_EXPLORED, "sentence": str(error)}
             item.config.stash[MISTAKES].append(told)
     return report
 

@@ -17,7 +17,7 @@ SURVIVES, UNDECIDED, BY_A_TEST = "survives", "undecided", "a test"
 NOT_MADE = 20
 KEPT, INCONCLUSIVE = "kept", "inconclusive"
 #: the word for a scenario that cannot be explored as it is written
-MISTAKE = "mistake"
+NOT_EXPLORED = "mistake"
 
 
 @dataclass(frozen=True, slots=True)
