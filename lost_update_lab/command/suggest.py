@@ -65,10 +65,9 @@ def suggest(given: argparse.Namespace) -> int:
     kept = [pair for pair in able if not given.confirm or _broken(results.get(name_of(pair), {}))]
     if kept:
         target.write_text(source(kept, django), encoding="utf-8")
-    undecided = [pair for pair in able if given.confirm and _is_open(results.get(name_of(pair), {}))]
-    _tell(given, found, kept, results, target)
-    if undecided and not given.json:
-        print(UNDECIDED_PAIRS.format(len(undecided), len(able)))
+    undecided = sum(given.confirm and _is_open(results.get(name_of(pair), {})) for pair in able)
+    left = UNDECIDED_PAIRS.format(undecided, len(able)) if undecided else ""
+    _tell(given, found, kept, results, target, left)
     return 1 if given.confirm and kept else 3 if undecided else 0
 
 
@@ -107,7 +106,9 @@ def _tell(
     kept: Sequence[Pair],
     results: dict[str, dict[str, Any]],
     target: Path,
+    left: str,
 ) -> None:
+    """`left`: what was not decided, in a sentence."""
     rows = [_row(pair, results.get(name_of(pair), {})) for pair in found]
     apart = [] if given.all else [pair for pair in found if not pair.meet]
     if given.json:
@@ -126,6 +127,8 @@ def _tell(
     print(
         f"\n{len(kept)} scenarios are in {target}: pytest {target}" if kept else "\nNo scenario was written"
     )
+    if left:
+        print(fill(left, WIDTH))
 
 
 def _row(pair: Pair, result: dict[str, Any]) -> dict[str, Any]:

@@ -35,7 +35,7 @@ UNSEEN = "messages come to a subscription that the explorer cannot look into: en
 @dataclass(slots=True)
 class Message:
     """A thread reads the next message, or (`looks`) asks whether there is one, for so many `seconds` at most (None: it
-    waits for ever). `name`: of the connection. `handshake`: the subscriptions of one that was just made again."""
+    waits for ever). `name`: of the connection. `handshake`: the subscriptions of one that was just made."""
 
     server: str
     name: tuple[int, int]

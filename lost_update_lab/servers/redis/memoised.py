@@ -293,7 +293,7 @@ class MemoisedRedis(MemoisedServer):
     # -- subscriptions --------------------------------------------------------------------------------------------
 
     def has_connected(self, who: Who, handshake: tuple[bytes, ...]) -> None:
-        """A client that subscribes has made its connection again, and subscribed again in its handshake."""
+        """A client has made its connection, perhaps again, and subscribed in its handshake."""
         self.sessions[who] = RedisSession(listens=handshake)
 
     def listening(self) -> Listening:
