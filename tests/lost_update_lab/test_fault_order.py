@@ -122,6 +122,7 @@ def test_what_only_stalls_is_searched_on(harness: Callable[..., Any]) -> None:
     assert (found.under(Fault.CRASH), found.exhausted) == ("stalled", True)
 
 
+@pytest.mark.deep
 def test_what_breaks_nothing_is_left_after_so_many_steps(
     harness: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -263,6 +263,7 @@ def test_a_holder_that_takes_the_place_of_another_is_looked_for() -> None:
         del service
 
 
+@pytest.mark.deep
 def test_a_holder_that_follows_one_that_cannot_be_replaced_is_looked_for() -> None:
     """As many hold it as at the last look, and they are others."""
 
@@ -299,6 +300,7 @@ def test_where_no_more_hold_it_nobody_is_looked_for(monkeypatch: pytest.MonkeyPa
     assert looks
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("dict_of_its_own", [False, True])
 def test_an_object_that_was_found_is_not_looked_for_again(
     monkeypatch: pytest.MonkeyPatch, dict_of_its_own: bool
@@ -376,6 +378,7 @@ def test_the_class_where_a_users_code_holds_it() -> None:
     assert isinstance(Stamped.now(), Stamped)
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("hidden", [False, True])
 def test_a_default_that_is_a_class_is_looked_for_once(monkeypatch: pytest.MonkeyPatch, hidden: bool) -> None:
     """A function that stays made each search look at all objects. `hidden`: the collector no longer shows it."""

@@ -285,11 +285,12 @@ def opened_before(bank: Bank) -> Iterator[None]:
 _early = SimpleNamespace(file=None)
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize(
     ("lock", "told"),
     [
-        (by_age, "it asks when the file x.lock was changed"),
         (by_fcntl, "it locks a file by fcntl.fcntl"),
+        (by_age, "it asks when the file x.lock was changed"),
         (opened_before, "it locks the file early.lock, which was opened before the worker began"),
     ],
 )

@@ -200,6 +200,7 @@ def test_crossed(race):
 """
 
 
+@pytest.mark.deep_after(2)
 @pytest.mark.parametrize("test", ["test_gone", "test_mended", "test_crossed"])
 def test_a_replay_that_comes_to_something_else_says_so(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, test: str

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.lost_update_lab.mariadb import shop
 from tests.lost_update_lab.mariadb.conftest import Trial
 
@@ -24,5 +26,6 @@ def redeem() -> str:
     return "ok"
 
 
+@pytest.mark.deep
 def test_a_coupon_that_is_valid_for_a_day(trial: Trial) -> None:
     assert trial([redeem] * 2, setup=a_coupon, invariant=TWICE).sentence == TWICE[1]

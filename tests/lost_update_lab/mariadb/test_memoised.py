@@ -44,7 +44,7 @@ def test_what_is_left_out_of_a_search_changes_nothing(
     assert by_real_code[:2] == ("", True)
 
 
-@pytest.mark.deep_after(1)
+@pytest.mark.deep
 @pytest.mark.parametrize("deposit", [bank.read_committed, bank.behind_its_snapshot])
 def test_forgetting_how_transactions_came_there_would_be_noticed(
     explore: Explore, deposit: Any, monkeypatch: pytest.MonkeyPatch

@@ -124,7 +124,7 @@ def takes(tells: Callable[[bool], Any], sql: Any) -> Any:
     return tells(not taken)
 
 
-@pytest.mark.deep_after(8)
+@pytest.mark.deep_after(4)
 @pytest.mark.parametrize("way", WAYS)
 def test_two_who_are_told_that_they_have_the_seat(trial: Trial, way: str) -> None:
     """The rows are those of either order: only what the two are told is wrong."""

@@ -82,7 +82,7 @@ def sends(text: str) -> Callable[..., None]:
     return operation
 
 
-@pytest.mark.deep_after(3)
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("how", COMMANDS)
 def test_opposite_orders(trial: Trial, how: str) -> None:
     operation = sends(COMMANDS[how])
@@ -172,6 +172,7 @@ def test_one_order(trial: Trial, how: str) -> None:
     assert (result.verdict, result.exhausted) == (KEPT, True), str(result)
 
 
+@pytest.mark.deep_after(2)
 @pytest.mark.parametrize(
     ("orders", "noted"),
     [(("", ""), True), (("ORDER BY id",) * 2, False), (("ORDER BY id", "ORDER BY id DESC"), True)],

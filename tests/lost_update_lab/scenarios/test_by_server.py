@@ -53,7 +53,7 @@ def says(what: str, sql: Any) -> None:
     sql.execute("UPDATE one SET said = %s", [what])
 
 
-@pytest.mark.deep_after(4)
+@pytest.mark.deep_after(2)
 @pytest.mark.parametrize("column", COLUMNS)
 def test_two_states_that_differ_there_are_two(
     trial: Trial, column: str, scenario_urls: tuple[str, str]

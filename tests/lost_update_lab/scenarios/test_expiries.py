@@ -67,6 +67,7 @@ def _used(sql: Any, uses: int) -> str:
     return "ok"
 
 
+@pytest.mark.deep_after(2)
 @pytest.mark.parametrize("checks", [checks_in_python, checks_in_sql])
 @pytest.mark.parametrize("writes", [by_python, by_the_server])
 def test_a_coupon_that_is_valid_for_an_hour_is_redeemed_twice(

@@ -57,7 +57,8 @@ def sells(amount: int) -> None:
     own.delete("lock")
 
 
-@pytest.mark.parametrize("setup", [loads_it, has_used_it])
+@pytest.mark.deep_after(1)
+@pytest.mark.parametrize("setup", [has_used_it, loads_it])
 def test_a_script_of_the_setup_is_told_virtual_times(trial: Trial, setup: Callable[[], None]) -> None:
     result = trial([worker("Ann", sells, 1), worker("Bob", sells, 2)], setup=setup)
     assert result.verdict == "violated"

@@ -38,6 +38,7 @@ def asks_wrongly() -> None:
         sql.execute("SELECT nobody_has_this")
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("operation", [in_a_thread, in_a_coroutine])
 def test_it_ends_the_search(
     trial: Trial, monkeypatch: pytest.MonkeyPatch, operation: Callable[[], Any]

@@ -44,6 +44,7 @@ def takes_in_a_transaction() -> Any:
         return together.spop("free").incr("sold").execute()[0]
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("operation", [takes, takes_two, takes_in_a_script, takes_in_a_transaction])
 def test_who_takes_a_member_by_spop_is_not_accused(trial: Trial, operation: Callable[[], Any]) -> None:
     result = trial([worker("Ann", operation), worker("Bob", operation)], setup=opened)

@@ -100,7 +100,7 @@ def nothing_is_lost(withdrew: Any, _: Any) -> bool:
         return row == (120 + 10 * bool(withdrew),)
 
 
-@pytest.mark.deep_after(2)
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize(
     "keeps", [in_a_temporary_table, in_rows_of_one, in_a_setting_of_a_function, in_what_an_error_said]
 )

@@ -49,7 +49,7 @@ def sends(*commands: str) -> Callable[[], None]:
     return operation
 
 
-@pytest.mark.deep_after(8)
+@pytest.mark.deep_after(4)
 @pytest.mark.parametrize(
     "command",
     [

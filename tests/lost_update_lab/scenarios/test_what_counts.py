@@ -39,7 +39,7 @@ def books(who: str, sql: Any) -> None:
         sql.execute("INSERT INTO booking (at, who) VALUES (%s, %s)", (found[0], who))
 
 
-@pytest.mark.deep_after(2)
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize(("kind", "values"), [("uuid", KEYS), ("timestamptz", TIMES)])
 @pytest.mark.parametrize("names", [("Ann", "Bob"), ("somebody", "somebody")])
 def test_two_bookings_of_one_slot_are_not_two_of_two(
