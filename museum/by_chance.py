@@ -122,4 +122,4 @@ def _work(worker: Worker, gate: threading.Barrier) -> Any:
 
 def _kept(exhibit: Exhibit, form: Form, results: Sequence[Any]) -> bool:
     invariants = invariants_of(form.invariant or exhibit.case.invariant)
-    return all(holds(each, *results[: each.results]) for each in invariants)
+    return all(holds(each, *each.taken(results)) for each in invariants)

@@ -132,7 +132,7 @@ def run(
 ) -> Result:
     """Explore a scenario on these servers, or `replay` one schedule of it. `again`: how a user sees it again.
     `progress` is told how far the search is. Raises Interrupted after Ctrl-C."""
-    check_results(scenario.invariants, scenario.callers)
+    check_results(scenario)
     with (
         one_core(),
         opened(scenario, servers, disposable, frameworks, patches, leave_as_found) as ready,

@@ -62,7 +62,7 @@ class Judge:
 
     def _broken(self, observed: FinishedSchedule) -> Iterator[str]:
         for invariant in self.scenario.invariants:
-            results = self._returned(observed)[: invariant.results] if invariant.results else []
+            results = invariant.taken(self._returned(observed)) if invariant.takes_results else ()
             if not holds(invariant, *results):
                 yield invariant.sentence
 

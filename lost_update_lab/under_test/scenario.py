@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from inspect import Parameter
 from types import FunctionType
 from typing import Any
 
@@ -138,20 +139,32 @@ def workers_of(given: Iterable[Any], one_is_enough: bool = False) -> tuple[Worke
     return tuple(found.values())
 
 
-def check_results(invariants: Iterable[Invariant], workers: Sequence[Worker]) -> None:
-    """Raises Mistake if one takes more results than there are workers, or one by the name of another worker."""
-    places = {worker.name.lower(): place for place, worker in enumerate(workers)}
-    for each in invariants:
-        for place, name in enumerate(each.takes[: len(workers)]):
-            if places.get(name.lower(), place) != place:
+def check_results(scenario: Scenario) -> None:
+    """Raises Mistake if an invariant takes more results than there are workers, or fewer without naming whose; or one
+    by the name of another worker; or any at a commit."""
+    workers = scenario.callers
+    names = [worker.name.lower() for worker in workers]
+    for each in scenario.invariants:
+        takes = [name.lower() for name in each.takes]
+        for place, (name, own) in enumerate(zip(takes, names, strict=False)):
+            if name != own and name in names:
                 raise Mistake(
-                    f"the invariant ({each.sentence}) takes {name!r} where it is given the result of "
+                    f"the invariant ({each.sentence}) takes {each.takes[place]!r} where it is given the result of "
                     f"{workers[place].name}: it is called with the results in the order of the workers"
                 )
-        if each.results > len(workers):
+        some = len(takes) < len(workers) and takes != names[: len(takes)] and not each.takes_the_rest
+        if len(takes) > len(workers) or some:
+            results = f"{len(takes)} result{'s' * (len(takes) != 1)}"
             raise Mistake(
-                f"the invariant ({each.sentence}) takes {each.results} results, and there are {len(workers)} workers: "
-                "it is called with one result for each worker, in their order, or with nothing"
+                f"the invariant ({each.sentence}) takes {results}, and there are {len(workers)} workers: it is called "
+                f"with one result for each worker, in their order (lambda {', '.join(names)}: …; lambda *results: …), "
+                "or with nothing"
+            )
+    for each in scenario.always:
+        if each.takes_results:
+            raise Mistake(
+                f"the invariant ({each.sentence}) takes results, and is asked at each commit, when no worker has "
+                "returned yet. Let it take nothing, or give it as an invariant"
             )
 
 
@@ -169,7 +182,7 @@ def _no_late_binding(workers: Sequence[Worker]) -> None:
                 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Invariant:
     """What must hold after each schedule, and the sentence that is true when it does not."""
 
@@ -177,18 +190,31 @@ class Invariant:
     sentence: str
 
     @property
-    def results(self) -> int:
-        """The number of workers' results that it takes."""
-        return len(self.takes)
+    def takes_results(self) -> bool:
+        """Of the workers."""
+        return bool(self.takes) or self.takes_the_rest
+
+    def taken(self, results: Sequence[Any]) -> Sequence[Any]:
+        """What it is called with, if the workers came to these."""
+        return results if self.takes_the_rest else results[: len(self.takes)]
+
+    @cached_property
+    def takes(self) -> list[str]:
+        """The names of the results in its own code. What has a default keeps it: `lambda url=url: …`."""
+        positional = Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD
+        return [p.name for p in self._parameters if p.kind in positional and p.default is p.empty]
+
+    @cached_property
+    def takes_the_rest(self) -> bool:
+        """`lambda *results: …`"""
+        return any(p.kind is p.VAR_POSITIONAL for p in self._parameters)
 
     @property
-    def takes(self) -> list[str]:
-        """Their names in its own code."""
+    def _parameters(self) -> list[Parameter]:
         try:
-            parameters = inspect.signature(self.holds).parameters.values()
-        except ValueError:
+            return list(inspect.signature(self.holds).parameters.values())
+        except ValueError:  # a builtin without a signature
             return []
-        return [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -152,6 +152,42 @@ def test_an_invariant_that_takes_too_many_results(trial: Trial) -> None:
         trial(two(redeem), setup=one_voucher, invariant=lambda a, b, c: True)
 
 
+def test_an_invariant_that_takes_one_result_of_two(trial: Trial) -> None:
+    """It was judged with the first one's, and nobody knew."""
+    with pytest.raises(
+        Mistake, match=r"takes 1 result, and there are 2 workers: .*\(lambda ann, bob: …; lambda \*re"
+    ):
+        trial(two(redeem), setup=one_voucher, invariant=lambda results: True)
+
+
+@pytest.mark.parametrize(
+    "invariant",
+    [lambda *results: results.count("redeemed") < 2, lambda ann, *others: others != (ann,)],
+)
+def test_an_invariant_may_take_all_results_at_once(trial: Trial, invariant: Any) -> None:
+    """It was asked with none of them, and held."""
+    assert trial(two(redeem), setup=one_voucher, invariant=(invariant, "used twice")).sentence == "used twice"
+
+
+def test_what_has_a_default_is_no_result(trial: Trial) -> None:
+    """The default was lost, and the first result stood in its place."""
+    taken: list[Any] = []
+    trial(two(redeem), setup=one_voucher, invariant=lambda limit=1: taken.append(limit) or True)
+    assert set(taken) == {1}
+
+
+def test_one_result_by_its_workers_name(trial: Trial) -> None:
+    taken: list[Any] = []
+    trial(two(redeem), setup=one_voucher, invariant=lambda ann: taken.append(ann) or True)
+    assert set(taken) == {"redeemed", "too late"}
+
+
+@pytest.mark.parametrize("always", [lambda ann: True, lambda *results: True])
+def test_results_at_a_commit(trial: Trial, always: Any) -> None:
+    with pytest.raises(Mistake, match="is asked at each commit, when no worker has returned yet"):
+        trial(two(redeem), setup=one_voucher, always=always)
+
+
 @pytest.mark.parametrize("invariant", [lambda bob: True, lambda bob, ann: True, lambda _, ann: True])
 def test_an_invariant_that_takes_a_result_by_another_workers_name(trial: Trial, invariant: Any) -> None:
     """It would be judged with the other one's result."""
