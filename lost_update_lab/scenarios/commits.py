@@ -6,6 +6,7 @@ with one that only looks the same, and its end is judged by the failure.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -24,6 +25,15 @@ ANSWERS_WITHIN = 15.0
 FORGOTTEN = (
     "the invariant ({}) returned nothing, and asserts nothing: no schedule can break it. Return whether it holds, or "
     "assert that it does"
+)
+UNCLEAR = (
+    "the invariant ({}) returned {:.60} ({}), which is no answer: it has to be true or false. Return a comparison, or "
+    "bool(…) of what must not be empty"
+)
+NOT_AWAITED = "the invariant ({}) is a coroutine, and nobody awaits it. Let it call asyncio.run(…)"
+NOT_ALWAYS = (
+    "the invariant ({}) returned something once, and nothing another time, which would pass. Return in each case "
+    "whether it holds"
 )
 
 
@@ -65,7 +75,7 @@ class InvariantReader:
 
 
 def holds(invariant: Invariant, *results: object) -> bool:
-    """None, and any true value, passes; so does an assertion that does not fail. Raises Mistake."""
+    """A true value passes; so does nothing, from one that asserts. Raises Mistake."""
     try:
         return within(ANSWERS_WITHIN, answer, invariant, *results)
     except Unending as unending:
@@ -86,9 +96,23 @@ def answer(invariant: Invariant, *results: object) -> bool:
         raise Mistake(
             f"{told}. It must answer after every schedule, also when a worker has failed"
         ) from error
-    if found is None and not can_fail(invariant.holds):
-        raise Mistake(FORGOTTEN.format(invariant.sentence))
+    if mistake := _unclear(invariant, found):
+        raise Mistake(mistake)
     return found is None or bool(found)
+
+
+def _unclear(invariant: Invariant, found: object) -> str:
+    """Why this answer would pass, or may, whatever is true. "": it says something."""
+    if inspect.iscoroutine(found):
+        found.close()
+        return NOT_AWAITED.format(invariant.sentence)
+    if not hasattr(type(found), "__bool__"):  # a row, a list, a method that nobody called
+        return UNCLEAR.format(invariant.sentence, repr(found), type(found).__name__)
+    invariant.returned.add(found is not None)
+    if len(invariant.returned) > 1:
+        return NOT_ALWAYS.format(invariant.sentence)
+    forgotten = found is None and not can_fail(invariant.holds)
+    return FORGOTTEN.format(invariant.sentence) if forgotten else ""
 
 
 def _unanswered(sentence: str, unending: Unending) -> Mistake:

@@ -188,6 +188,8 @@ class Invariant:
 
     holds: Callable[..., Any]
     sentence: str
+    #: has it returned something, or nothing, until now?
+    returned: set[bool] = field(default_factory=set, compare=False, repr=False)
 
     @property
     def takes_results(self) -> bool:

@@ -182,6 +182,38 @@ def test_one_result_by_its_workers_name(trial: Trial) -> None:
     assert set(taken) == {"redeemed", "too late"}
 
 
+async def a_coroutine() -> bool:
+    return False
+
+
+@pytest.mark.parametrize(
+    ("invariant", "told"),
+    [
+        (lambda: (False,), r"returned \(False,\) \(tuple\), which is no answer"),
+        (lambda: [False], r"returned \[False\] \(list\), which is no answer"),
+        (lambda: redeem, r"returned <function redeem at .* \(function\), which is no answer"),
+        (a_coroutine, r"is a coroutine, and nobody awaits it"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["invariant", "always"])
+def test_an_answer_that_says_nothing(trial: Trial, invariant: Any, told: str, kind: str) -> None:
+    """A row that was fetched, and a method that nobody called, are true: it was kept."""
+    with pytest.raises(Mistake, match=told):
+        trial(two(redeem), setup=one_voucher, **{kind: invariant})
+
+
+def test_a_branch_that_forgets_its_answer(trial: Trial) -> None:
+    """Nothing passes, as it has to for one that asserts: it was kept."""
+
+    def used_once() -> Any:
+        if redemptions() <= 1:
+            return True
+        return None
+
+    with pytest.raises(Mistake, match="returned something once, and nothing another time, which would pass"):
+        trial(two(redeem), setup=one_voucher, invariant=used_once)
+
+
 @pytest.mark.parametrize("always", [lambda ann: True, lambda *results: True])
 def test_results_at_a_commit(trial: Trial, always: Any) -> None:
     with pytest.raises(Mistake, match="is asked at each commit, when no worker has returned yet"):
