@@ -44,7 +44,8 @@ _DEVICES, _IN_MEMORY = ("/dev/", "/proc/"), "/dev/shm/"  # noqa: S108
 IN_THIS_PROCESS = (
     "let the worker call the operation itself in this process (a server: by its framework's test client)"
 )
-_start = BaseProcess.start
+RAISE = "let it raise an exception. The explorer lets a worker crash by itself: crashes=1"
+_start, _exit = BaseProcess.start, os._exit
 BY_FLOCK = (
     "lock it by fcntl.flock or fcntl.lockf; `manage.py compare` and `manage.py faults` run real processes"
 )
@@ -105,6 +106,16 @@ def _started(process: Any) -> None:
         place.run.error = Elsewhere(told, IN_THIS_PROCESS)
         halt(place.task)
     _start(process)
+
+
+def _exits(status: int) -> None:
+    """It would end the explorer, with its status and without a word."""
+    if (place := here()) and not place.run.ending:
+        place.run.error = Elsewhere(
+            "it ends its process by os._exit, and the explorer runs in this process", RAISE
+        )
+        halt(place.task)
+    _exit(status)
 
 
 def _on_this_machine(place: Here, event: str, args: tuple[Any, ...]) -> Broken | None:
@@ -173,3 +184,4 @@ def install(patches: Patches) -> None:
         _Hook.added = True
     patches.method(_Hook, "active", True)
     patches.method(BaseProcess, "start", _started)
+    patches.method(os, "_exit", _exits)

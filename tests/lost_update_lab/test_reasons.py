@@ -101,6 +101,7 @@ REASONS = {
     "it forks another process": "IN_THIS_PROCESS",
     "it starts another process by multiprocessing": "IN_THIS_PROCESS",
     "it starts a program": "IN_THIS_PROCESS",
+    "it ends its process by os._exit": "RAISE",
     "blocks its event loop, for which other coroutines wait": "AWAIT_IT",
     "is cancelled again while psycopg cancels its command": "LET_IT_END",
     "is cancelled while a command of aiomysql is under way": "LET_IT_END",

@@ -625,6 +625,14 @@ def test_an_operation_that_forks(trial: Trial) -> None:
         trial([forks, forks])
 
 
+def test_an_operation_that_ends_its_process(trial: Trial) -> None:
+    """The explorer ended with it, without a word."""
+    with pytest.raises(
+        Mistake, match=r"it ends its process by os\._exit.* The remedy: let it raise an exception"
+    ):
+        trial([lambda: os._exit(7)] * 2)
+
+
 @pytest.mark.parametrize("how", multiprocessing.get_all_start_methods())
 def test_an_operation_that_starts_another_process(trial: Trial, how: str) -> None:
     """Also while the process has other children."""
