@@ -47,7 +47,7 @@ def _quoted(name: str) -> str:
 def _parted(column: str) -> tuple[str, str]:
     table, _, name = column.rpartition(".")
     if not table:
-        raise ValueError(f"{column!r} names no table: write 'account.balance'")
+        raise Mistake(f"{column!r} names no table: write 'account.balance'")
     return table, name
 
 

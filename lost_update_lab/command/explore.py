@@ -10,17 +10,22 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
+from importlib import import_module
 from importlib.util import find_spec
 from inspect import signature
-from pkgutil import resolve_name
+from operator import attrgetter
+from types import ModuleType
 from typing import Any
 
+from lost_update_lab.scenarios.mistakes import told_at
 from lost_update_lab.scenarios.race import NotKept, Race
 from lost_update_lab.scenarios.result import BY_A_TEST, NOT_MADE, SURVIVES, UNDECIDED, Result, Tried
+from lost_update_lab.telling.lines import line_of
 from lost_update_lab.under_test.scenario import FAULT_WORDS, Mistake, limits_of
 
 #: the standard error of this process: pytest's output is not the command's
 STDERR = 2
+NOT_FOUND = "{} is not found: {}. Is it written right, and is this its folder?"
 
 
 def explore(given: argparse.Namespace) -> list[Result]:
@@ -88,13 +93,25 @@ def found(name: str) -> Any:
     module, _, thing = name.partition(":")
     if not module or not thing:
         raise Mistake(f"{name!r} names nothing: write module:name, as shop.scenarios:voucher")
+    loaded = _loaded(module, name)
     try:
-        thing_found = resolve_name(name)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise Mistake(f"{name} is not found: {error}. Is it written right, and is this its folder?") from None
+        thing_found = attrgetter(thing)(loaded)
+    except AttributeError as error:
+        raise Mistake(NOT_FOUND.format(name, error)) from None
     if not callable(thing_found):
         raise Mistake(f"{name} is no callable, but {type(thing_found).__name__}")
     return thing_found
+
+
+def _loaded(module: str, name: str) -> ModuleType:
+    try:
+        return import_module(module)
+    except Mistake:
+        raise
+    except Exception as error:
+        if isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}."):
+            raise Mistake(NOT_FOUND.format(name, error)) from None
+        raise Mistake(f"{module} cannot be loaded: {told_at(error, line_of(error))}") from error
 
 
 def bounds_of(given: argparse.Namespace) -> dict[str, Any]:

@@ -67,7 +67,7 @@ def set_up(setup: Callable[[], Any], budget: float) -> None:
         ) from None
     except Exception as error:
         raise Mistake(
-            f"the setup raised {_told(error)}{_at(line_of(error))}. It is called without "
+            f"the setup raised {told_at(error, line_of(error))}. It is called without "
             "arguments (but `sql` and `redis`), before any worker, and has to commit what it puts there"
         ) from error
 
@@ -118,8 +118,8 @@ def _works_at_all(opened: Opened, found: Sequence[Serial]) -> None:
                 raise error
             none = "" if opened.scenario.setup else ", and the scenario has no setup"
             raise Mistake(
-                f"{name} fails in every order, even when it runs alone: {_told(error)}"
-                f"{_at(line_among(places_of(error)))}{none}. Fix that first: nothing was tried"
+                f"{name} fails in every order, even when it runs alone: {told_at(error, line_among(places_of(error)))}"
+                f"{none}. Fix that first: nothing was tried"
             ) from error
         if all(ending.waiting for ending in endings):
             raise Mistake(
@@ -128,13 +128,11 @@ def _works_at_all(opened: Opened, found: Sequence[Serial]) -> None:
             )
 
 
-def _at(line: SourceLine | None) -> str:
-    return f" ({line}: {line.source})" if line else ""
-
-
-def _told(error: BaseException) -> str:
+def told_at(error: BaseException, line: SourceLine | None) -> str:
+    """`ZeroDivisionError: division by zero (shop.py:31: total / 0)`"""
     text = str(error).strip()
-    return f"{type(error).__name__}: {text.splitlines()[0].rstrip('.')}" if text else type(error).__name__
+    told = f"{type(error).__name__}: {text.splitlines()[0].rstrip('.')}" if text else type(error).__name__
+    return f"{told} ({line}: {line.source})" if line else told
 
 
 def _holds_at_all(nobody: Serial, found: Sequence[Serial]) -> None:

@@ -148,6 +148,10 @@ def test_trust_beside_a_table_account_of_the_users(scenario_urls: tuple[str, str
         ),
         (["trust", f"{HERE}:a_coroutine"], "is no lock: it returned <coroutine object a_coroutine at"),
         (["explore", "nothing:here"], "nothing:here is not found: No module named 'nothing'"),
+        (
+            ["explore", "tests.lost_update_lab.command.unloadable:here"],
+            "unloadable cannot be loaded: ValueError: cannot be served (tests/lost_update_lab/command/unloadable.py:3",
+        ),
         (["explore", "nothing"], "names nothing: write module:name"),
         (["explore", f"{HERE}:HERE"], "is not found"),
         (

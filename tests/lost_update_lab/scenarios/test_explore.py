@@ -19,7 +19,7 @@ from lost_update_lab.invariants import balance_conserved, never_below, succeeded
 from lost_update_lab.model.epoch import Epoch
 from lost_update_lab.scenarios.explore import run
 from lost_update_lab.scenarios.result import Interrupted
-from lost_update_lab.under_test.scenario import Scenario, workers_of
+from lost_update_lab.under_test.scenario import Mistake, Scenario, workers_of
 from lost_update_lab.under_test.servers import choose
 from tests.lost_update_lab.scenarios.shop import one_voucher, redeem, redeem_locked, redemptions
 
@@ -111,6 +111,22 @@ def test_a_floor_and_a_sum(trial: Trial) -> None:
     takers = [(take_at_once, 40), (take_at_once, 30)]
     assert trial(takers, setup=accounts, invariant=never_below("account.balance")).verdict == "violated"
     assert trial(takers, setup=accounts, invariant=balance_conserved("account.balance")).kept
+
+
+#: as a project keeps it, beside its tests
+CONSERVED = balance_conserved("account.balance")
+
+
+def test_a_ready_made_invariant_is_no_state_of_the_module(trial: Trial) -> None:
+    """A note told that it was not the same after each schedule."""
+    result = trial([(take_at_once, 40), (take_at_once, 30)], setup=accounts, invariant=CONSERVED)
+    assert result.kept
+    assert not result.notes
+
+
+def test_a_column_without_its_table() -> None:
+    with pytest.raises(Mistake, match=r"'balance' names no table: write 'account\.balance'"):
+        balance_conserved("balance")
 
 
 @pytest.mark.deep

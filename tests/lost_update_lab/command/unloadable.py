@@ -1,0 +1,3 @@
+"""A module that raises while it is loaded."""
+
+raise ValueError("cannot be served")
