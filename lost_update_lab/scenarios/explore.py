@@ -89,7 +89,7 @@ def explore(
     given = {"budget": budget, "slack": slack, "control": control, "mutate": mutate, "deadlocks": deadlocks}
     limits = checked(given | limits_of(faults, each_fault), refusals, setup, disposable=disposable)
     made = tuple(workers) if pairs else workers_of(workers, limits["faults"] or is_redelivered(retry))
-    scenario = Scenario(name=name or _caller(), workers=made, setup=setup, **laws, **limits)
+    scenario = Scenario(name=name or _caller(), workers=made, **laws, **limits)
     how: dict[str, Any] = {"retry": retry, "disposable": disposable, "replay": replaying()}
     with shown() as progress:
         where = _where(django, database, redis)
@@ -183,9 +183,10 @@ def opened(
             stack.enter_context(of.left_as_found(servers))
         stack.enter_context(_keys_as_found(servers))
         before = of.mark(connection), _keys(servers)
-        if scenario.setup:
-            with handed(scenario.setup, servers) as setup:
+        for each in scenario.setups:
+            with handed(each, servers) as setup:
                 set_up(setup, scenario.budget)
+        if scenario.setups:
             after_setup(of.left_open(connection), before == (of.mark(connection), _keys(servers)))
         stack.enter_context(Epoch.begins())
         tables: Tables = of.tables(servers)

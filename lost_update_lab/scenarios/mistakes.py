@@ -116,7 +116,7 @@ def _works_at_all(opened: Opened, found: Sequence[Serial]) -> None:
         if (error := errors[0]) and all(errors) and not isinstance(error, opened.scenario.refusals or ()):
             if isinstance(error, Mistake):
                 raise error
-            none = "" if opened.scenario.setup else ", and the scenario has no setup"
+            none = "" if opened.scenario.setups else ", and the scenario has no setup"
             raise Mistake(
                 f"{name} fails in every order, even when it runs alone: {told_at(error, line_among(places_of(error)))}"
                 f"{none}. Fix that first: nothing was tried"

@@ -61,7 +61,7 @@ class Race:
         self._servers = servers
         self._frameworks, self._patches, self._leave_as_found = frameworks, patches, leave_as_found
         self._replay, self._terminal = replay, terminal
-        self._setup: Callable[[], Any] | None = None
+        self._setups: list[Callable[..., Any]] = []
         self._workers: dict[str, Worker] = {}
         self._invariants: list[Invariant] = []
         self._always: list[Invariant] = []
@@ -69,9 +69,10 @@ class Race:
         self.asked = False
 
     def setup(self, function: F) -> F:
-        """The function that puts the opening state there, and commits it. Also works as a decorator."""
+        """The function that puts the opening state there, and commits it. Also works as a decorator. Several, as of a
+        fixture and of its test, run one after the other."""
         check_setup(function, "write race.setup(one_voucher), or race.setup(lambda: one_voucher('XMAS'))")
-        self._setup = function
+        self._setups.append(function)
         return function
 
     def worker(self, name: str, call: Callable[..., Any], *args: Any, **keywords: Any) -> None:
@@ -115,12 +116,11 @@ class Race:
             "mutate": mutate,
             **limits_of(faults, each_fault),
         }
-        given = checked(given, refusals, disposable=disposable)
+        given = checked(given, refusals, disposable=disposable) | {"setups": tuple(self._setups)}
         named, one_is_enough = self._workers.values(), given["faults"] or is_redelivered(retry)
         scenario = Scenario(
             name=self.name,
             workers=tuple(named) if pairs else workers_of(named, one_is_enough),
-            setup=self._setup,
             invariants=tuple(self._invariants),
             always=tuple(self._always),
             **{**given, **self.overrides},

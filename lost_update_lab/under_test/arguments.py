@@ -26,7 +26,7 @@ def checked(given: Mapping[str, Any], refusals: Any, setup: Any = None, **switch
         if not isinstance(value, bool):
             raise Mistake(f"{word} is True or False, not {value!r}")
     _check_seconds(given)
-    return {**given, "refusals": _refusals(refusals)}
+    return {**given, "refusals": _refusals(refusals), "setups": (setup,) if setup else ()}
 
 
 def _check_seconds(given: Mapping[str, Any]) -> None:

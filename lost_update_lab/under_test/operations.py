@@ -58,7 +58,11 @@ class Framework(Protocol):
 
 
 class Crashed(Exception):
-    """Stands for the result of a worker that a fault has ended, or that waits for ever."""
+    """Stands for the result of a worker that a fault has ended, or that waits for ever. It is false: nothing was
+    returned, so `not (a and b)` says of a crashed worker what it says of one that was refused."""
+
+    def __bool__(self) -> bool:
+        return False
 
 
 class FinalState(NamedTuple):

@@ -229,7 +229,7 @@ class Scenario:
 
     name: str
     workers: tuple[Worker, ...]
-    setup: Callable[[], Any] | None = None
+    setups: tuple[Callable[..., Any], ...] = ()
     invariants: tuple[Invariant, ...] = ()
     always: tuple[Invariant, ...] = ()
     refusals: tuple[type[BaseException], ...] = ()

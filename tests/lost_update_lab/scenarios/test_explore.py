@@ -18,6 +18,7 @@ from lost_update_lab import Result, worker
 from lost_update_lab.invariants import balance_conserved, never_below, succeeded, unique
 from lost_update_lab.model.epoch import Epoch
 from lost_update_lab.scenarios.explore import run
+from lost_update_lab.scenarios.race import Race
 from lost_update_lab.scenarios.result import Interrupted
 from lost_update_lab.under_test.scenario import Mistake, Scenario, workers_of
 from lost_update_lab.under_test.servers import choose
@@ -254,6 +255,32 @@ def raises(sql: Any) -> None:
 def test_succeeded() -> None:
     assert succeeded(None)
     assert not succeeded(ValueError("no"))
+
+
+def test_what_a_crashed_worker_hands_to_an_invariant_is_false(trial: Trial) -> None:
+    """Without that, one that crashed before it did anything had redeemed the voucher, too."""
+    right: list[Any] = [(redeem_at_most_once, "Ann"), (redeem_at_most_once, "Bob")]
+    both_did = lambda a, b: not (a and b), "both redeemed it"
+    assert trial(right, setup=accounts, invariant=both_did, crashes=1).kept
+
+
+def redeem_at_most_once(who: str, sql: Any) -> bool:
+    with sql.transaction():
+        (left,) = sql.execute("SELECT balance FROM account WHERE id = 1 FOR UPDATE").fetchone()
+        sql.execute("UPDATE account SET balance = 0 WHERE id = 1")
+        return bool(left)
+
+
+def test_setups_run_one_after_the_other(scenario_urls: tuple[str, str]) -> None:
+    """Of a fixture and of its test. The last one alone was run."""
+    database, redis = scenario_urls
+    race = Race("two setups", servers=lambda: choose(database, redis))
+    race.setup(accounts)
+    race.setup(lambda sql: sql.execute("UPDATE account SET balance = 70 WHERE id = 1"))
+    for name, amount in ("Ann", 40), ("Bob", 30):
+        race.worker(name, take_at_once, amount)
+    race.invariant(lambda *taken: all(taken), "there is enough for both")
+    assert race.explore(disposable=True).kept
 
 
 @pytest.mark.deep
