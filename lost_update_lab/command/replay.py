@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -19,7 +19,8 @@ from typing import Any
 from lost_update_lab.command.explore import bounds_of, explored, found
 from lost_update_lab.command.trust import PREFIX, bank, trusted
 from lost_update_lab.scenarios.reports import page
-from lost_update_lab.scenarios.schedule import comes_again
+from lost_update_lab.scenarios.result import KEPT
+from lost_update_lab.scenarios.schedule import OF_LETTER
 from lost_update_lab.under_test.scenario import FAULT_WORDS, Mistake
 
 #: exit codes of pytest
@@ -49,7 +50,7 @@ def replay(given: argparse.Namespace) -> int:
     print("\n\n".join(map(str, results)))
     if given.page:
         Path(given.page).write_text(page(results), encoding="utf-8")
-    return int(not comes_again(letter, [result.verdict for result in results]))
+    return _again(letter, [result.verdict for result in results])
 
 
 def _test(of: str, schedule: str, target: str | None) -> int:
@@ -63,7 +64,20 @@ def _test(of: str, schedule: str, target: str | None) -> int:
             shutil.copy(made, str(target))
     if done.returncode not in (PASSED, FAILED):
         return done.returncode
-    return int(not comes_again(schedule, [each["verdict"] for each in results]))
+    return _again(schedule, [each["verdict"] for each in results])
+
+
+def _again(schedule: str, verdicts: Sequence[str]) -> int:
+    """Returns 0 if the schedule came to what its id says. Else it is told what came."""
+    if (word := OF_LETTER.get(schedule[:1], KEPT)) in verdicts:
+        return 0
+    came = f"comes to {' and '.join(verdicts)} now" if verdicts else "was not run"
+    print(
+        f"lost-update-lab: not the same again: the id says {word}, and this order {came}. The code or its bounds have "
+        "changed: explore again",
+        file=sys.stderr,
+    )
+    return 1
 
 
 def parted(name: str) -> tuple[str, str, str]:

@@ -21,7 +21,7 @@ from lost_update_lab.telling.narrative import shortened
 from lost_update_lab.under_test.operations import BREACHES, VIOLATED, Operations
 
 #: the first letter of an id → the verdict that it stands for
-_LETTERS = {word[0]: word for word in BREACHES}
+OF_LETTER = {word[0]: word for word in BREACHES}
 #: a server of the engine's → its name for people
 NAMES = {"redis": "Redis", "postgres": "PostgreSQL", "mariadb": "MariaDB"}
 #: the kinds of steps that the worker's own thread does. Another one may carry out its crash
@@ -66,13 +66,8 @@ class Schedule:
 
 
 def schedule_id(verdict: str, choices: Sequence[int]) -> str:
-    letter = next((letter for letter, word in _LETTERS.items() if word == verdict), "k")
+    letter = next((letter for letter, word in OF_LETTER.items() if word == verdict), "k")
     return f"{letter}/{encode(choices)}"
-
-
-def comes_again(name: str, verdicts: Collection[str]) -> bool:
-    """Is one of these the verdict of the schedule with this id?"""
-    return _LETTERS.get(name[:1], "") in verdicts
 
 
 class StepRecorder:

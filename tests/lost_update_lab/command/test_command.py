@@ -74,6 +74,14 @@ def test_explore_writes_its_reports(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "one schedule of Ann and Bob" in capsys.readouterr().out
 
 
+def test_an_order_that_comes_to_something_else(capsys: pytest.CaptureFixture[str]) -> None:
+    """An exit code was all that told it."""
+    assert main(["replay", f"{HERE}:voucher/v/"]) == 1
+    told = "not the same again: the id says violated, and this order comes to kept now. The code or its bounds have"
+    assert told in capsys.readouterr().err
+    assert main(["replay", f"{HERE}:voucher/k/"]) == 0
+
+
 def test_every_option_that_was_promised() -> None:
     """tests/contracts.json; a new one is added there."""
     there = {each for each in options(parser()) if not each.endswith("--help")}
