@@ -49,13 +49,18 @@ class Judge:
         self.with_gaps: dict[str, None] = {}
         #: the workers that were a deadlock's victims, and whose callers heard of it, which no invariant asks for
         self.aborted = set[str]()
+        #: (worker, class of its error) → the error, of those that failed while no fault struck them
+        self.failed: dict[tuple[str, type[BaseException]], str] = {}
 
     def __call__(self, observed: FinishedSchedule) -> Judgement:
         if found := [*observed.broken, *self._broken(observed)]:
             return Judgement(VIOLATED, tuple(found))
         if found := list(self._stalls(observed)):
             return Judgement(STALLED, tuple(found))
-        if self.scenario.invariants or self.serial is None or not self.serial.closed:
+        if self.scenario.invariants:
+            self._note_failures(observed.endings)
+            return Judgement(UNBROKEN)
+        if self.serial is None or not self.serial.closed:
             return Judgement(UNBROKEN)
         judged = [self._serializable(each) for each in self._as_delivered(observed)]
         return next((each for each in judged if each.word == UNBROKEN), judged[0])
@@ -89,6 +94,12 @@ class Judge:
                     yield f"{names[ending.worker]} was aborted by the database: deadlock"
             if self.scenario.waits_only and ending.error and ending.alone and not ending.struck:
                 yield f"{names[ending.worker]} was kept out ({_shown(ending.error)}) though no live worker was inside"
+
+    def _note_failures(self, endings: Sequence[Ending]) -> None:
+        for each in endings:
+            error = each.error
+            if error and _is_whole(each) and not (self._says_no(error) or is_deadlock(error)):
+                self.failed.setdefault((each.worker, type(error)), _shown(error))
 
     # -- the default: some serial order -----------------------------------------------------------------------------
 

@@ -26,6 +26,10 @@ SENT_ONCE = (
     "the client that an operation asks for (`redis`) sends no command a second time. redis.Redis() does, by default: a "
     "command whose reply is lost is then executed twice. If your own client is made so, let the operation make it"
 )
+FAILED = (
+    "in some orders {} fails, as in no serial order: {}. No invariant asks for it; a search without one calls it "
+    "refused"
+)
 MESSAGES = "messages (PUBLISH, NOTIFY) are not compared: one that is sent twice is no difference here"
 
 
@@ -52,6 +56,7 @@ def notes_of(opened: Opened, searched: SearchResult) -> Iterator[str]:
         yield BETWEEN.format(order)
     if opened.judge.aborted:
         yield ABORTED.format(" and ".join(sorted(opened.judge.aborted)))
+    yield from _failed(opened)
     if _changed_nothing(opened):
         yield NOTHING_AT_STAKE
     yield from _by_class(opened)
@@ -65,6 +70,21 @@ def notes_of(opened: Opened, searched: SearchResult) -> Iterator[str]:
 def _orders(opened: Opened) -> Sequence[Serial]:
     """The serial orders, as far as any were run."""
     return opened.judge.serial.all() if opened.judge.serial else ()
+
+
+def _failed(opened: Opened) -> Iterator[str]:
+    """An invariant that takes the results has seen the error; a lock that keeps others out gives its answer so."""
+    scenario = opened.scenario
+    if scenario.waits_only or any(law.takes_results for law in scenario.invariants):
+        return
+    endings = [ending for order in _orders(opened) for ending in order.observed.endings]
+    known = {(each.worker, type(each.error)) for each in endings}
+    failed = dict[str, list[str]]()
+    for (who, kind), error in opened.judge.failed.items():
+        if (who, kind) not in known:
+            failed.setdefault(error, []).append(scenario.names[who])
+    for error, names in failed.items():
+        yield FAILED.format(" or ".join(sorted(names)), error)
 
 
 def _hands_out_redis(opened: Opened) -> bool:

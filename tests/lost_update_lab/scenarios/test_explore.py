@@ -271,6 +271,24 @@ def redeem_at_most_once(who: str, sql: Any) -> bool:
         return bool(left)
 
 
+def looks_twice(sql: Any) -> None:
+    """Notices what the other one does meanwhile, and says so."""
+    seen = [sql.execute("SELECT balance FROM account WHERE id = 1").fetchone() for _ in range(2)]
+    if seen[0] != seen[1]:
+        raise KeyError("it changed")
+    sql.execute("UPDATE account SET balance = balance + 1 WHERE id = 1")
+
+
+def test_an_invariant_that_does_not_ask_for_a_failure(trial: Trial) -> None:
+    """It was kept without a word."""
+    result = trial([looks_twice] * 2, setup=accounts, invariant=never_below("account.balance"))
+    (note,) = result.notes
+    assert result.kept
+    assert note.startswith("in some orders A or B fails, as in no serial order: KeyError: 'it changed'. No")
+    asks = (lambda one, other: True, "it has seen the error")
+    assert not trial([looks_twice] * 2, setup=accounts, invariant=asks).notes
+
+
 def test_setups_run_one_after_the_other(scenario_urls: tuple[str, str]) -> None:
     """Of a fixture and of its test. The last one alone was run."""
     database, redis = scenario_urls
