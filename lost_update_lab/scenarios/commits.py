@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from lost_update_lab.gates.redis.questions import asking
+from lost_update_lab.invariants import TableInvariant
 from lost_update_lab.runs.in_time import Aside, Unending, within
 from lost_update_lab.runs.place import Here, anywhere, attach, beside
 from lost_update_lab.servers.mariadb.memoised import HeldInTables
@@ -85,8 +86,10 @@ def holds(invariant: Invariant, *results: object) -> bool:
 def answer(invariant: Invariant, *results: object) -> bool:
     """The same, however long it takes."""
     try:
-        with asking():
+        with asking() as asks:
             found = invariant.holds(*results)
+        if not isinstance(invariant.holds, TableInvariant):  # it asks beside the gates
+            invariant.asked.add(asks.of_a_server)
     except AssertionError:
         return False
     except Mistake:

@@ -12,6 +12,7 @@ from lost_update_lab.scenarios.judging import ABORTED, BETWEEN
 from lost_update_lab.scenarios.serial import Serial
 from lost_update_lab.under_test.operations import VIOLATED
 from lost_update_lab.under_test.results import ResultText
+from lost_update_lab.under_test.scenario import Invariant, Scenario
 
 EVEN_IN_TURNS = "the workers break it even one after the other, in every order: this is no race"
 NOTHING_AT_STAKE = (
@@ -29,6 +30,13 @@ SENT_ONCE = (
 FAILED = (
     "in some orders {} fails, as in no serial order: {}. No invariant asks for it; a search without one calls it "
     "refused"
+)
+BLIND = (
+    "the invariant ({}) asks no server and takes no results, so it says the same after every order: an object that was "
+    "loaded before does not change"
+)
+READ_AGAIN = (
+    "let it read what is in the servers now (refresh_from_db(), a query), or take the results: lambda a, b: …"
 )
 MESSAGES = "messages (PUBLISH, NOTIFY) are not compared: one that is sent twice is no difference here"
 
@@ -57,6 +65,8 @@ def notes_of(opened: Opened, searched: SearchResult) -> Iterator[str]:
     if opened.judge.aborted:
         yield ABORTED.format(" and ".join(sorted(opened.judge.aborted)))
     yield from _failed(opened)
+    for law in () if nobody_looks(opened.scenario) else _blind(opened.scenario):
+        yield f"{BLIND.format(law.sentence)}. What would help: {READ_AGAIN}"
     if _changed_nothing(opened):
         yield NOTHING_AT_STAKE
     yield from _by_class(opened)
@@ -70,6 +80,16 @@ def notes_of(opened: Opened, searched: SearchResult) -> Iterator[str]:
 def _orders(opened: Opened) -> Sequence[Serial]:
     """The serial orders, as far as any were run."""
     return opened.judge.serial.all() if opened.judge.serial else ()
+
+
+def nobody_looks(scenario: Scenario) -> bool:
+    """Does no invariant look at what a schedule has done? Without one, serial orders do."""
+    laws = len(scenario.invariants) + len(scenario.always)
+    return bool(scenario.invariants) and len(_blind(scenario)) == laws
+
+
+def _blind(scenario: Scenario) -> Sequence[Invariant]:
+    return [law for law in (*scenario.invariants, *scenario.always) if law.is_blind]
 
 
 def _failed(opened: Opened) -> Iterator[str]:

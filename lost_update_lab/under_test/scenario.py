@@ -190,6 +190,13 @@ class Invariant:
     sentence: str
     #: has it returned something, or nothing, until now?
     returned: set[bool] = field(default_factory=set, compare=False, repr=False)
+    #: has it asked a server, or none, until now?
+    asked: set[bool] = field(default_factory=set, compare=False, repr=False)
+
+    @property
+    def is_blind(self) -> bool:
+        """Has it answered without asking a server, or for the results of the workers?"""
+        return self.asked == {False} and not self.takes_results
 
     @property
     def takes_results(self) -> bool:

@@ -20,7 +20,7 @@ from lost_update_lab.gates.mariadb.describe import (
 )
 from lost_update_lab.gates.mariadb.step import MariadbCommand, execute, server_of
 from lost_update_lab.gates.patch import Patches
-from lost_update_lab.gates.redis.questions import is_asking
+from lost_update_lab.gates.redis.questions import asks_a_server
 from lost_update_lab.model.commands import ENDS
 from lost_update_lab.model.effects import NOBODY
 from lost_update_lab.model.errors import BY_EXECUTE, IN_THE_COMMAND, Broken, ClockDecides, WritesByReading
@@ -68,7 +68,7 @@ def gated(name: str) -> Callable[..., Any]:
         if place is None:
             if Active.run is not None:
                 Active.bypassed(COMMAND)
-            if is_asking() and (text := _asks_clock(args)):
+            if asks_a_server() and (text := _asks_clock(args)):
                 InvariantClock.note_command(text)
             return plain(connection, *args, **keywords)
         return place.run.live(place.task, asking(place, connection, name, *args, **keywords))

@@ -9,7 +9,7 @@ from psycopg.pq import TransactionStatus
 from lost_update_lab.adapters import psycopg as driver
 from lost_update_lab.gates.invariant_clock import InvariantClock
 from lost_update_lab.gates.postgres.describe import describe, text_of
-from lost_update_lab.gates.redis.questions import is_asking
+from lost_update_lab.gates.redis.questions import asks_a_server
 from lost_update_lab.runs.place import Active
 from lost_update_lab.servers.postgres.clock_words import asks
 from lost_update_lab.servers.postgres.server import POSTGRES, PostgresServer
@@ -18,7 +18,7 @@ from lost_update_lab.snapshot.written import publish
 
 def note_clock(gen: Any) -> None:
     """Does an invariant ask the server's clock?"""
-    values = driver.given_to(gen) if is_asking() else {}
+    values = driver.given_to(gen) if asks_a_server() else {}
     if "query" not in values:
         return
     text, server = text_of(values), Active.servers.get(POSTGRES)

@@ -19,11 +19,14 @@ from lost_update_lab.gates.at_a_time import AtATime
 from lost_update_lab.gates.patch import Patches
 from lost_update_lab.gates.redis import gate
 from lost_update_lab.gates.redis.connections import known
+from lost_update_lab.gates.redis.questions import is_asking
 from lost_update_lab.model.workers import halt
 from lost_update_lab.runs.place import Here, anywhere, here
 from lost_update_lab.servers.redis.commands import UNANSWERED
 
 SUBSCRIBE = b"SUBSCRIBE"
+#: in place of the number of a worker
+OF_AN_INVARIANT = -1
 #: methods that the synchronous connection does, under the same name
 METHODS = ("connect", "send_packed_command", "read_response", "can_read", "disconnect", "check_health")
 
@@ -37,18 +40,18 @@ def _by_its_twin(name: str, plain: Any) -> Any:
     @wraps(plain)
     async def done(connection: Any, *args: Any, **keywords: Any) -> Any:
         place = anywhere()
-        if place is None:
+        if place is None and not is_asking():
             return await plain(connection, *args, **keywords)
         if name == "disconnect":
             args, keywords = (), {}
         twins = vars(connection).setdefault("explorer_twins", {})
-        index = place.task.worker.index
+        index = place.task.worker.index if place else OF_AN_INVARIANT
         if index not in twins:
             twins[index] = _twin(connection)
-        gated = GATED.get(name) if here() and place.loop else None
-        if gated:
+        gated = GATED.get(name) if here() and place and place.loop else None
+        if gated and place:
             return await gated(place, connection, twins[index], *args, **keywords)
-        if name == "send_packed_command":
+        if place and name == "send_packed_command":
             AtATime.look()
         return getattr(twins[index], name)(*args, **keywords)
 

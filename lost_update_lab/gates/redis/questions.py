@@ -14,31 +14,44 @@ from lost_update_lab.servers.redis.server import RedisServer
 from lost_update_lab.servers.redis.wire import TELLS, address, left
 
 
+class Asking:
+    """An invariant is asked. `of_a_server`: it has asked one."""
+
+    of_a_server = False
+
+
 class _Local(threading.local):
-    asking = False
+    asking: Asking | None = None
 
 
 _local = _Local()
 
 
 @contextmanager
-def asking() -> Iterator[None]:
+def asking() -> Iterator[Asking]:
     """In here this thread asks for an invariant."""
-    _local.asking = True
+    _local.asking = asking = Asking()
     try:
-        yield
+        yield asking
     finally:
-        _local.asking = False
+        _local.asking = None
 
 
 def is_asking() -> bool:
     """Does this thread ask for an invariant?"""
-    return _local.asking
+    return _local.asking is not None
+
+
+def asks_a_server() -> bool:
+    """Something is about to be sent: is that for an invariant?"""
+    if _local.asking:
+        _local.asking.of_a_server = True
+    return is_asking()
 
 
 def note(connection: Any, command: Any) -> None:
     """This is about to be sent."""
-    if _local.asking:
+    if asks_a_server():
         asked = vars(connection).setdefault("explorer_questions", [])
         asked += [words for words, _ in split(command)]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import signal
@@ -287,6 +288,41 @@ def test_an_invariant_that_does_not_ask_for_a_failure(trial: Trial) -> None:
     assert note.startswith("in some orders A or B fails, as in no serial order: KeyError: 'it changed'. No")
     asks = (lambda one, other: True, "it has seen the error")
     assert not trial([looks_twice] * 2, setup=accounts, invariant=asks).notes
+
+
+def test_an_invariant_that_looks_at_what_was_loaded_before(trial: Trial) -> None:
+    """It says the same after every order, and was kept."""
+    loaded = {"balance": 50}
+    blind = lambda: loaded["balance"] >= 0, "below zero"
+    takers = [(take_at_once, 40), (take_at_once, 30)]
+    result = trial(takers, setup=accounts, control=False, invariant=blind)
+    assert (result.verdict, result.exhausted) == ("inconclusive", True)
+    assert result.cause.startswith("the invariant (below zero) asks no server and takes no results")
+    assert "refresh_from_db()" in result.remedy
+    (note,) = trial(takers, setup=accounts, control=False, invariant=CONSERVED, always=blind).notes
+    assert note.startswith("the invariant (below zero) asks no server and takes no results")
+
+
+def test_an_invariant_that_asks_redis_alone(trial: Trial) -> None:
+    """By a client of its own, of asyncio too."""
+
+    async def read() -> bool:
+        async with redis.asyncio.Redis.from_url(os.environ["REDIS_URL"]) as client:
+            return await client.get("k") != b"-1"
+
+    def by_asyncio() -> bool:
+        return asyncio.run(read())
+
+    def at_once() -> bool:
+        with redis.Redis.from_url(os.environ["REDIS_URL"]) as client:
+            return client.get("k") != b"-1"
+
+    for holds in at_once, by_asyncio:
+        assert trial([(counts, "k")] * 2, invariant=(holds, "below zero")).kept
+
+
+def counts(key: str, redis: Any) -> None:
+    redis.incr(key)
 
 
 def test_setups_run_one_after_the_other(scenario_urls: tuple[str, str]) -> None:
