@@ -195,8 +195,11 @@ class Invariant:
 
     @property
     def is_blind(self) -> bool:
-        """Has it answered without asking a server, or for the results of the workers?"""
-        return self.asked == {False} and not self.takes_results
+        """Has it answered without asking a server, or for the results of the workers? `lambda: True` is meant so:
+        every order has to end, and anything goes."""
+        code = getattr(self.holds, "__code__", None)
+        constant = code is not None and not (code.co_names or code.co_freevars)
+        return self.asked == {False} and not (self.takes_results or constant)
 
     @property
     def takes_results(self) -> bool:

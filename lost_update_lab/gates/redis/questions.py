@@ -14,23 +14,23 @@ from lost_update_lab.servers.redis.server import RedisServer
 from lost_update_lab.servers.redis.wire import TELLS, address, left
 
 
-class Asking:
+class InvariantCall:
     """An invariant is asked. `of_a_server`: it has asked one."""
 
     of_a_server = False
 
 
 class _Local(threading.local):
-    asking: Asking | None = None
+    asking: InvariantCall | None = None
 
 
 _local = _Local()
 
 
 @contextmanager
-def asking() -> Iterator[Asking]:
+def asking() -> Iterator[InvariantCall]:
     """In here this thread asks for an invariant."""
-    _local.asking = asking = Asking()
+    _local.asking = asking = InvariantCall()
     try:
         yield asking
     finally:
