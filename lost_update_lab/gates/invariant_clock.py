@@ -9,7 +9,7 @@ from __future__ import annotations
 from types import FrameType
 from typing import ClassVar
 
-from lost_update_lab.gates.redis.questions import is_asking
+from lost_update_lab.gates.invariant_call import is_asking
 from lost_update_lab.telling.lines import is_own
 from lost_update_lab.telling.narrative import shortened
 

@@ -10,7 +10,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from lost_update_lab.gates.redis.questions import asking
+from lost_update_lab.gates.invariant_call import asking
 from lost_update_lab.invariants import TableInvariant
 from lost_update_lab.runs.in_time import Aside, Unending, within
 from lost_update_lab.runs.place import Here, anywhere, attach, beside

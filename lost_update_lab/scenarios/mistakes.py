@@ -92,9 +92,8 @@ def examine(opened: Opened, serial: SerialOrders) -> None:
     found = serial.all()
     _works_at_all(opened, found)
     laws = (*opened.scenario.invariants, *opened.scenario.always)
-    if laws and not any(
-        law.takes_results for law in laws
-    ):  # before any worker has begun there are no results
+    # before any worker has begun there are no results
+    if laws and not any(law.takes_results for law in laws):
         _holds_at_all(_nobody(serial), found)
 
 

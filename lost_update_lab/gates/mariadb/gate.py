@@ -20,7 +20,7 @@ from lost_update_lab.gates.mariadb.describe import (
 )
 from lost_update_lab.gates.mariadb.step import MariadbCommand, execute, server_of
 from lost_update_lab.gates.patch import Patches
-from lost_update_lab.gates.redis.questions import asks_a_server
+from lost_update_lab.gates.invariant_call import asks_a_server
 from lost_update_lab.model.commands import ENDS
 from lost_update_lab.model.effects import NOBODY
 from lost_update_lab.model.errors import BY_EXECUTE, IN_THE_COMMAND, Broken, ClockDecides, WritesByReading

@@ -2,51 +2,14 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from lost_update_lab.adapters import redis_py
+from lost_update_lab.gates.invariant_call import asks_a_server, is_asking
 from lost_update_lab.runs.place import Active
 from lost_update_lab.servers.redis.commands import split
 from lost_update_lab.servers.redis.server import RedisServer
 from lost_update_lab.servers.redis.wire import TELLS, address, left
-
-
-class InvariantCall:
-    """An invariant is asked. `of_a_server`: it has asked one."""
-
-    of_a_server = False
-
-
-class _Local(threading.local):
-    asking: InvariantCall | None = None
-
-
-_local = _Local()
-
-
-@contextmanager
-def asking() -> Iterator[InvariantCall]:
-    """In here this thread asks for an invariant."""
-    _local.asking = asking = InvariantCall()
-    try:
-        yield asking
-    finally:
-        _local.asking = None
-
-
-def is_asking() -> bool:
-    """Does this thread ask for an invariant?"""
-    return _local.asking is not None
-
-
-def asks_a_server() -> bool:
-    """Something is about to be sent: is that for an invariant?"""
-    if _local.asking:
-        _local.asking.of_a_server = True
-    return is_asking()
 
 
 def note(connection: Any, command: Any) -> None:
@@ -59,7 +22,7 @@ def note(connection: Any, command: Any) -> None:
 def read(connection: Any, *args: Any, **keywords: Any) -> Any:
     """The next reply."""
     asked = vars(connection).get("explorer_questions")
-    if not _local.asking or not asked:
+    if not is_asking() or not asked:
         return redis_py.read(connection, *args, **keywords)
     words = asked.pop(0)
     queued = vars(connection).setdefault("explorer_queued", [])
