@@ -32,11 +32,12 @@ FAILED = (
     "refused"
 )
 BLIND = (
-    "the invariant ({}) asks no server and takes no results, so it says the same after every order: an object that was "
-    "loaded before does not change"
+    "the invariant ({}) asks no server and takes no results, and nothing else is compared: an object that was loaded "
+    "before, or a list in this process, says the same after every order"
 )
 READ_AGAIN = (
-    "let it read what is in the servers now (refresh_from_db(), a query), or take the results: lambda a, b: …"
+    "let it read what is in the servers now (refresh_from_db(), a query), or take what the operations return: "
+    "lambda a, b: …"
 )
 MESSAGES = "messages (PUBLISH, NOTIFY) are not compared: one that is sent twice is no difference here"
 

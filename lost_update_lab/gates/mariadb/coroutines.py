@@ -15,9 +15,9 @@ from lost_update_lab.adapters import aiomysql as driver
 from lost_update_lab.adapters import pymysql as twins
 from lost_update_lab.gates.at_a_time import AtATime
 from lost_update_lab.gates.cancelled import LET_IT_END
+from lost_update_lab.gates.invariant_call import asks_a_server
 from lost_update_lab.gates.mariadb import gate
 from lost_update_lab.gates.patch import Patches
-from lost_update_lab.gates.invariant_call import asks_a_server
 from lost_update_lab.model.errors import BY_EXECUTE, Broken
 from lost_update_lab.model.workers import halt
 from lost_update_lab.runs.one_owner import OF_ITS_OWN

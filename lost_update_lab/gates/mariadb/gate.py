@@ -10,6 +10,7 @@ import pymysql
 from pymysql.connections import Connection
 
 from lost_update_lab.adapters import pymysql as driver
+from lost_update_lab.gates.invariant_call import asks_a_server
 from lost_update_lab.gates.invariant_clock import InvariantClock
 from lost_update_lab.gates.mariadb.describe import (
     NO_MARIADB_CLOCK,
@@ -20,7 +21,6 @@ from lost_update_lab.gates.mariadb.describe import (
 )
 from lost_update_lab.gates.mariadb.step import MariadbCommand, execute, server_of
 from lost_update_lab.gates.patch import Patches
-from lost_update_lab.gates.invariant_call import asks_a_server
 from lost_update_lab.model.commands import ENDS
 from lost_update_lab.model.effects import NOBODY
 from lost_update_lab.model.errors import BY_EXECUTE, IN_THE_COMMAND, Broken, ClockDecides, WritesByReading

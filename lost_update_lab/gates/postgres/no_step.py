@@ -7,9 +7,9 @@ from typing import Any
 from psycopg.pq import TransactionStatus
 
 from lost_update_lab.adapters import psycopg as driver
+from lost_update_lab.gates.invariant_call import asks_a_server
 from lost_update_lab.gates.invariant_clock import InvariantClock
 from lost_update_lab.gates.postgres.describe import describe, text_of
-from lost_update_lab.gates.invariant_call import asks_a_server
 from lost_update_lab.runs.place import Active
 from lost_update_lab.servers.postgres.clock_words import asks
 from lost_update_lab.servers.postgres.server import POSTGRES, PostgresServer

@@ -16,10 +16,10 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from lost_update_lab.gates.at_a_time import AtATime
+from lost_update_lab.gates.invariant_call import is_asking
 from lost_update_lab.gates.patch import Patches
 from lost_update_lab.gates.redis import gate
 from lost_update_lab.gates.redis.connections import known
-from lost_update_lab.gates.invariant_call import is_asking
 from lost_update_lab.model.workers import halt
 from lost_update_lab.runs.place import Here, anywhere, here
 from lost_update_lab.servers.redis.commands import UNANSWERED
