@@ -80,6 +80,7 @@ CASE = Case(
             faults={"crashes": 1},
             needs="crash",
             verdict=VIOLATED,
+            found_by_default=False,  # which numbers a sequence gives is no part of an outcome
         ),
     ],
     mended=[Form(name="a row that is counted up", workers=orders(bill_by_row), faults={"crashes": 1})],
