@@ -38,6 +38,7 @@ class SplitBrain(Party):
     word = Hazard.SPLIT_BRAIN
     own_valkey = True
     lease = 10.0  # the promotion takes a while
+    ahead = 2.5  # the rivals first ask the sentinels; on a busy machine 0.8 s was too short for that
 
     def not_applicable(self, strategy: str, store: str) -> str | None:
         return dependencies.no_sentinel(strategy) or super().not_applicable(strategy, store)
