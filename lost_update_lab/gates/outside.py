@@ -101,21 +101,27 @@ def _elsewhere(place: Here, event: str, args: tuple[Any, ...]) -> Broken | None:
 
 def _started(process: Any) -> None:
     """Whatever way it makes one, and before it looks after the children that it has."""
-    if (place := here()) and not place.run.ending:
-        told = "it starts another process by multiprocessing, whose commands pass no gate"
-        place.run.error = Elsewhere(told, IN_THIS_PROCESS)
-        halt(place.task)
+    _end_the_search(
+        Elsewhere(
+            "it starts another process by multiprocessing, whose commands pass no gate", IN_THIS_PROCESS
+        )
+    )
     _start(process)
 
 
 def _exits(status: int) -> None:
     """It would end the explorer, with its status and without a word."""
-    if (place := here()) and not place.run.ending:
-        place.run.error = Elsewhere(
-            "it ends its process by os._exit, and the explorer runs in this process", RAISE
-        )
-        halt(place.task)
+    _end_the_search(
+        Elsewhere("it ends its process by os._exit, and the explorer runs in this process", RAISE)
+    )
     _exit(status)
+
+
+def _end_the_search(found: Broken) -> None:
+    """If a worker does this. Else nothing."""
+    if (place := here()) and not place.run.ending:
+        place.run.error = found
+        halt(place.task)
 
 
 def _on_this_machine(place: Here, event: str, args: tuple[Any, ...]) -> Broken | None:

@@ -116,7 +116,7 @@ class Race:
             "mutate": mutate,
             **limits_of(faults, each_fault),
         }
-        given = checked(given, refusals, disposable=disposable) | {"setups": tuple(self._setups)}
+        given = checked(given, refusals, *self._setups, disposable=disposable)
         named, one_is_enough = self._workers.values(), given["faults"] or is_redelivered(retry)
         scenario = Scenario(
             name=self.name,

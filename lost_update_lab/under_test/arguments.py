@@ -15,18 +15,18 @@ def check_setup(setup: object, remedy: str) -> None:
         raise Mistake(f"the setup is no callable, but {type(setup).__name__}{called}: {remedy}")
 
 
-def checked(given: Mapping[str, Any], refusals: Any, setup: Any = None, **switches: object) -> dict[str, Any]:
-    """`given` and the refusals, as fields of a Scenario. `switches`: as those in `given`. Raises Mistake."""
-    if setup is not None:
-        check_setup(
-            setup, "give the function itself, setup=one_voucher, or setup=lambda: one_voucher('XMAS')"
-        )
+def checked(given: Mapping[str, Any], refusals: Any, *setups: Any, **switches: object) -> dict[str, Any]:
+    """`given`, the refusals and the setups (None: no setup), as fields of a Scenario. `switches`: as those in `given`.
+    Raises Mistake."""
+    named = tuple(each for each in setups if each is not None)
+    for each in named:
+        check_setup(each, "give the function itself, setup=one_voucher, or setup=lambda: one_voucher('XMAS')")
     switches |= {word: given[word] for word in ("control", "deadlocks", "mutate")}
     for word, value in switches.items():
         if not isinstance(value, bool):
             raise Mistake(f"{word} is True or False, not {value!r}")
     _check_seconds(given)
-    return {**given, "refusals": _refusals(refusals), "setups": (setup,) if setup else ()}
+    return {**given, "refusals": _refusals(refusals), "setups": named}
 
 
 def _check_seconds(given: Mapping[str, Any]) -> None:
