@@ -54,7 +54,7 @@ def replay(given: argparse.Namespace) -> int:
 
 
 def _test(of: str, schedule: str, target: str | None) -> int:
-    """The same for a schedule of a test. `target`: the file for its page. Returns pytest's code if it could not run."""
+    """The same for a schedule of a test. `target`: the file for its page. Raises Mistake if pytest could not run it."""
     with tempfile.TemporaryDirectory() as folder:
         told = Path(folder, "told.json")
         command = [sys.executable, "-m", "pytest", of, f"--race-replay={schedule}", "-q", "-s"]
@@ -63,7 +63,10 @@ def _test(of: str, schedule: str, target: str | None) -> int:
         for made in Path(folder).glob("*.html") if target else ():
             shutil.copy(made, str(target))
     if done.returncode not in (PASSED, FAILED):
-        return done.returncode
+        raise Mistake(
+            f"pytest ended with code {done.returncode} instead of running {of}; its own words stand above. If the "
+            "test has another name or place now, name that in the id; give the path from the folder in which you are"
+        )
     return _again(schedule, [each["verdict"] for each in results])
 
 
@@ -98,7 +101,8 @@ def as_test(of: str, schedule: str, bounds: Mapping[str, float] | None = None) -
     (test,) = tree.body
     assert isinstance(test, ast.FunctionDef)
     if not replaying.found:
-        race = test.args.args[0].arg if test.args.args else "race"
+        names = [each.arg for each in test.args.args]
+        race = names[0] if names and "race" not in names else "race"
         test.body += replaying.visit(ast.parse(f"{race}.explore()")).body
     test.name = f"{test.name if test.name.startswith('test_') else 'test_' + test.name}_in_the_order_{title}"
     return "\n".join([*lines, ast.unparse(ast.fix_missing_locations(tree)), ""])
@@ -114,8 +118,7 @@ def _given(given: argparse.Namespace) -> dict[str, float]:
 def _written(of: str) -> tuple[list[str], str]:
     """The imports of a test, and the source of the function that explores. Raises Mistake."""
     if "::" in of:
-        path, _, function = of.partition("::")
-        return [], _source(Path(path).read_text(encoding="utf-8"), function.rpartition("::")[2])
+        return _of_a_test(of)
     name = of.removeprefix(PREFIX)
     module, _, function = name.partition(":")
     thing = found(name)
@@ -127,6 +130,17 @@ def _written(of: str) -> tuple[list[str], str]:
         f"from {module} import {function.partition('.')[0]}",
     ]
     return [*lines, "", ""], ON_TRIAL.format(title=function.replace(".", "_"), lock=function)
+
+
+def _of_a_test(of: str) -> tuple[list[str], str]:
+    """As `_written`. What cannot be pasted as it stands is told in a comment."""
+    name, _, case = of.partition("[")
+    path, *classes, function = name.split("::")
+    if not Path(path).is_file():
+        raise Mistake(f"there is no file {path} here: give its path from the folder in which you are")
+    within = [f"# a method: paste it into {'.'.join(classes)}"] if classes else []
+    only = [f"# broken for [{case}: leave only this case to `parametrize`"] if case else []
+    return [*within, *only], _source(Path(path).read_text(encoding="utf-8"), *classes, function)
 
 
 def _imports(module: str, source: str, known: Mapping[str, Any]) -> list[str]:
@@ -142,11 +156,18 @@ def _imports(module: str, source: str, known: Mapping[str, Any]) -> list[str]:
     return [*lines, *([f"from {module} import {', '.join(named)}"] if named else [])]
 
 
-def _source(text: str, function: str) -> str:
-    for node in ast.walk(ast.parse(textwrap.dedent(text))):
-        if isinstance(node, ast.FunctionDef) and node.name == function.partition("[")[0]:
-            return textwrap.dedent(ast.unparse(node))
-    raise Mistake(f"there is no function {function} there any more")
+def _source(text: str, *path: str) -> str:
+    """`path`: the name of a function, after those of the classes around it. Raises Mistake."""
+    tree: ast.AST = ast.parse(textwrap.dedent(text))
+    for name in path:
+        kind = ast.FunctionDef if name == path[-1] else ast.ClassDef
+        named = (each for each in ast.walk(tree) if isinstance(each, kind) and each.name == name)
+        if (inner := next(named, None)) is None:
+            raise Mistake(
+                f"there is no {'function' if kind is ast.FunctionDef else 'class'} {name} there any more"
+            )
+        tree = inner
+    return textwrap.dedent(ast.unparse(tree))
 
 
 class _Replaying(ast.NodeTransformer):

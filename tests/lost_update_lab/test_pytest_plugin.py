@@ -219,6 +219,16 @@ def test_a_replay_that_comes_to_something_else_says_so(
         assert main(["replay", f"test_it.py::{test}/s/3a"]) == 0
 
 
+def test_a_replay_of_a_test_that_is_not_there(
+    below: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """pytest's code 4 was ours, which no page names."""
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-p lost_update_lab.pytest_plugin -p no:django")
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    assert main(["replay", "test_it.py::test_gone/v/3a"]) == 2
+    assert "pytest ended with code 4 instead of running test_it.py::test_gone" in capsys.readouterr().err
+
+
 def test_a_race_passes(servers: None, race: Race) -> None:
     two(race, redeem_locked)
     assert race.explore(crashes=1, disposable=True).exhausted

@@ -17,6 +17,7 @@ import pytest
 from lost_update_lab.command.main import main, parser
 from lost_update_lab.command.replay import as_test
 from lost_update_lab.scenarios.race import NotKept, Race
+from lost_update_lab.under_test.scenario import Mistake
 from tests.contracts import CONTRACTS, lost, options
 from tests.lost_update_lab.command import trials
 
@@ -187,6 +188,34 @@ def test_a_schedule_as_a_test() -> None:
         "import time",
         f"from {HERE} import Race, _customer, one_voucher, redeem",
     ]
+
+
+IN_CLASSES = """
+class TestOther:
+    def test_one(self, race): ...
+
+class TestVoucher:
+    @pytest.mark.parametrize("n", [1, 2])
+    def test_one(self, race, n):
+        race.explore(crashes=n)
+"""
+
+
+def test_a_schedule_of_a_method_as_a_test(tmp_path: Path) -> None:
+    """The first function of that name was printed, with nothing that says where it belongs."""
+    (file := tmp_path / "test_it.py").write_text(IN_CLASSES)
+    assert as_test(f"{file}::TestVoucher::test_one[2]", "v/3a").splitlines() == [
+        "# a method: paste it into TestVoucher",
+        "# broken for [2]: leave only this case to `parametrize`",
+        "@pytest.mark.parametrize('n', [1, 2])",
+        "def test_one_in_the_order_3a(self, race, n):",
+        "    race.replay('v/3a', crashes=n)",
+    ]
+    for missing in ("TestVoucher::test_two", "TestNone::test_one"):
+        with pytest.raises(Mistake, match="there any more"):
+            as_test(f"{file}::{missing}", "v/3a")
+    with pytest.raises(Mistake, match="there is no file"):
+        as_test(f"{file}x::test_one", "v/3a")
 
 
 @pytest.mark.deep
