@@ -15,7 +15,7 @@ from lost_update_lab.scenarios.control import Control
 from lost_update_lab.scenarios.exploration import Finding, Opened
 from lost_update_lab.scenarios.fresh_process import CACHED, CLEAR
 from lost_update_lab.scenarios.mistakes import remedy_of
-from lost_update_lab.scenarios.notes import BLIND, EVEN_IN_TURNS, READ_AGAIN, nobody_looks, notes_of
+from lost_update_lab.scenarios.notes import EVEN_IN_TURNS, nobody_looks, notes_of
 from lost_update_lab.scenarios.result import INCONCLUSIVE, KEPT, Result
 from lost_update_lab.scenarios.schedule import Schedule
 from lost_update_lab.servers.mariadb.server import MARIADB
@@ -109,8 +109,8 @@ def _result(opened: Opened, finding: Finding, notes: list[str], cannot_tell: boo
         verdict, cause, remedy = INCONCLUSIVE, CACHED.format(name), CLEAR.format(name)
     if verdict == KEPT and cannot_tell:
         verdict, cause, remedy = INCONCLUSIVE, notes.pop(), "an invariant that a lost update breaks"
-    if verdict == KEPT and nobody_looks(scenario) and not finding.replayed:
-        verdict, cause, remedy = INCONCLUSIVE, BLIND.format(scenario.invariants[0].sentence), READ_AGAIN
+    if verdict == KEPT and not finding.replayed and (blind := nobody_looks(opened)):
+        verdict, cause, remedy = INCONCLUSIVE, *blind
     return Result(
         name=scenario.name,
         part=scenario.part,

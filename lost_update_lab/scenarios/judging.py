@@ -15,6 +15,8 @@ from lost_update_lab.model.gaps import AN_HOUR, Lease
 from lost_update_lab.model.system import STALLED, UNBROKEN, Ending, Judgement
 from lost_update_lab.scenarios.commits import holds
 from lost_update_lab.scenarios.serial import Serial, SerialOrders, prefixes
+from lost_update_lab.scenarios.taken_results import TakenResults
+from lost_update_lab.under_test.false_results import false_error
 from lost_update_lab.under_test.fresh import NOW, RANDOM
 from lost_update_lab.under_test.operations import REFUSED, VIOLATED, FinishedSchedule
 from lost_update_lab.under_test.outcome import NEW, Outcome
@@ -51,6 +53,8 @@ class Judge:
         self.aborted = set[str]()
         #: (worker, class of its error) → the error, of those that failed while no fault struck them
         self.failed: dict[tuple[str, type[BaseException]], str] = {}
+        #: what invariants that take results were given
+        self.taken = TakenResults()
 
     def __call__(self, observed: FinishedSchedule) -> Judgement:
         if found := [*observed.broken, *self._broken(observed)]:
@@ -70,10 +74,14 @@ class Judge:
             results = invariant.taken(self._returned(observed)) if invariant.takes_results else ()
             if not holds(invariant, *results):
                 yield invariant.sentence
+            else:
+                self.taken.add(invariant, results)
 
     def _returned(self, observed: FinishedSchedule) -> list[Any]:
-        """Those of the workers that begin by themselves; if one crashed, that of its second delivery."""
-        found, endings = observed.results, observed.endings
+        """Those of the workers that begin by themselves; if one crashed, that of its second delivery. Errors are
+        false."""
+        found = [false_error(each) if isinstance(each, BaseException) else each for each in observed.results]
+        endings = observed.endings
         again = [self.scenario.again(index) for index in range(len(self.scenario.callers))]
         return [
             found[index if second is None or not endings[index].crashed else second]

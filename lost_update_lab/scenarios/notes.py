@@ -12,7 +12,6 @@ from lost_update_lab.scenarios.judging import ABORTED, BETWEEN
 from lost_update_lab.scenarios.serial import Serial
 from lost_update_lab.under_test.operations import VIOLATED
 from lost_update_lab.under_test.results import ResultText
-from lost_update_lab.under_test.scenario import Invariant, Scenario
 
 EVEN_IN_TURNS = "the workers break it even one after the other, in every order: this is no race"
 NOTHING_AT_STAKE = (
@@ -35,6 +34,11 @@ BLIND = (
     "the invariant ({}) asks no server and takes no results, and nothing else is compared: an object that was loaded "
     "before, or a list in this process, says the same after every order"
 )
+RETURNS_NOTHING = (
+    "the invariant ({}) holds whatever happens: it asks whether the answer of {} is true, and that is None in every "
+    "order, which is not"
+)
+SAY_IT = "let the operation return whether it has done it, or ask succeeded(a) (lost_update_lab.invariants)"
 READ_AGAIN = (
     "let it read what is in the servers now (refresh_from_db(), a query), or take what the operations return: "
     "lambda a, b: …"
@@ -66,8 +70,9 @@ def notes_of(opened: Opened, searched: SearchResult) -> Iterator[str]:
     if opened.judge.aborted:
         yield ABORTED.format(" and ".join(sorted(opened.judge.aborted)))
     yield from _failed(opened)
-    for law in () if nobody_looks(opened.scenario) else _blind(opened.scenario):
-        yield f"{BLIND.format(law.sentence)}. What would help: {READ_AGAIN}"
+    if nobody_looks(opened) is None:
+        for cause, remedy in _blind(opened):
+            yield f"{cause}. What would help: {remedy}"
     if _changed_nothing(opened):
         yield NOTHING_AT_STAKE
     yield from _by_class(opened)
@@ -83,14 +88,21 @@ def _orders(opened: Opened) -> Sequence[Serial]:
     return opened.judge.serial.all() if opened.judge.serial else ()
 
 
-def nobody_looks(scenario: Scenario) -> bool:
-    """Does no invariant look at what a schedule has done? Without one, serial orders do."""
-    laws = len(scenario.invariants) + len(scenario.always)
-    return bool(scenario.invariants) and len(_blind(scenario)) == laws
+def nobody_looks(opened: Opened) -> tuple[str, str] | None:
+    """Why no invariant looks at what a schedule has done, and the remedy. None: one does, or serial orders do."""
+    blind = list(_blind(opened))
+    laws = len(opened.scenario.invariants) + len(opened.scenario.always)
+    return blind[0] if opened.scenario.invariants and len(blind) == laws else None
 
 
-def _blind(scenario: Scenario) -> Sequence[Invariant]:
-    return [law for law in (*scenario.invariants, *scenario.always) if law.is_blind]
+def _blind(opened: Opened) -> Iterator[tuple[str, str]]:
+    scenario = opened.scenario
+    for law in (*scenario.invariants, *scenario.always):
+        if law.is_blind:
+            yield BLIND.format(law.sentence), READ_AGAIN
+        elif silent := opened.judge.taken.nothing_said(law):
+            names = " and ".join(scenario.callers[each].name for each in silent)
+            yield RETURNS_NOTHING.format(law.sentence, names), SAY_IT
 
 
 def _failed(opened: Opened) -> Iterator[str]:

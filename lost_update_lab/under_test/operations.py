@@ -27,6 +27,7 @@ from lost_update_lab.snapshot.redis import RedisSnapshot
 from lost_update_lab.snapshot.tables import TableRows, Tables
 from lost_update_lab.under_test import mariadb
 from lost_update_lab.under_test.drawn import NOT_MEASURED, DrawnNumbers, Place
+from lost_update_lab.under_test.false_results import Crashed
 from lost_update_lab.under_test.fresh import comparable, without_clock
 from lost_update_lab.under_test.outcome import KeysLeft, LeftBehind, Outcome, canonical, key_in
 from lost_update_lab.under_test.results import ResultText
@@ -55,14 +56,6 @@ class Framework(Protocol):
 
     def leave(self, index: int) -> None:
         """In the worker's thread, when all is over."""
-
-
-class Crashed(Exception):
-    """Stands for the result of a worker that a fault has ended, or that waits for ever. It is false: nothing was
-    returned, so `not (a and b)` says of a crashed worker what it says of one that was refused."""
-
-    def __bool__(self) -> bool:
-        return False
 
 
 class FinalState(NamedTuple):

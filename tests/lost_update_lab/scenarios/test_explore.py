@@ -258,20 +258,6 @@ def test_succeeded() -> None:
     assert not succeeded(ValueError("no"))
 
 
-def test_what_a_crashed_worker_hands_to_an_invariant_is_false(trial: Trial) -> None:
-    """Without that, one that crashed before it did anything had redeemed the voucher, too."""
-    right: list[Any] = [(redeem_at_most_once, "Ann"), (redeem_at_most_once, "Bob")]
-    both_did = lambda a, b: not (a and b), "both redeemed it"
-    assert trial(right, setup=accounts, invariant=both_did, crashes=1).kept
-
-
-def redeem_at_most_once(who: str, sql: Any) -> bool:
-    with sql.transaction():
-        (left,) = sql.execute("SELECT balance FROM account WHERE id = 1 FOR UPDATE").fetchone()
-        sql.execute("UPDATE account SET balance = 0 WHERE id = 1")
-        return bool(left)
-
-
 def looks_twice(sql: Any) -> None:
     """Notices what the other one does meanwhile, and says so."""
     seen = [sql.execute("SELECT balance FROM account WHERE id = 1").fetchone() for _ in range(2)]
