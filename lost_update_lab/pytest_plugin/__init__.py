@@ -18,6 +18,7 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -284,8 +285,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         session.exitstatus = NOT_MADE
     if recorder := config.stash.get(RECORDER, None):
         recorder.write()
-    results = config.stash[RESULTS]
-    every = [*(result.to_json() for result in results), *config.stash[MISTAKES]]
+    results, every = config.stash[RESULTS], _own(config)
     told = getattr(config, "workeroutput", None)
     if told is not None:
         from lost_update_lab.scenarios.reports import markdown
@@ -295,7 +295,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         return
     others = config.stash[TOLD]
     if path := config.getoption("--race-json"):
-        every = [*(each for one in others for each in json.loads(one["json"])), *every]
+        every = [*_of_others(config), *every]
         Path(path).write_text(json.dumps({"results": every}, indent=2, default=str), encoding="utf-8")
     if path := config.getoption("--race-summary"):
         from lost_update_lab.scenarios.reports import write
@@ -307,3 +307,27 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 def pytest_testnodedown(node: Any) -> None:
     if told := getattr(node, "workeroutput", {}).get("lost_update_lab"):
         node.config.stash[TOLD].append(told)
+
+
+def _own(config: pytest.Config) -> list[dict[str, Any]]:
+    """What this process has found."""
+    return [*(result.to_json() for result in config.stash[RESULTS]), *config.stash[MISTAKES]]
+
+
+def _of_others(config: pytest.Config) -> list[dict[str, Any]]:
+    return [each for one in config.stash[TOLD] for each in json.loads(one["json"])]
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """A test that passes prints nothing; what its result says besides `kept` stands at the end."""
+    notes = dict[str, list[str]]()
+    for each in (*_of_others(config), *_own(config)):
+        if each.get("kept"):
+            for note in each["notes"]:
+                notes.setdefault(note, []).append(each["name"])
+    if notes:
+        terminalreporter.section("races that were kept: notes")
+    for note, names in notes.items():
+        more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+        terminalreporter.line(f"{', '.join(names[:3])}{more}")
+        terminalreporter.line(fill(note, 98, initial_indent="  ", subsequent_indent="  "))

@@ -97,9 +97,17 @@ def together(name: str, parts: Sequence[Result]) -> Result:
         exhausted=all(result.exhausted for result in parts),
         schedules=every,
         seconds=sum(result.seconds for result in parts),
+        notes=tuple(_notes(parts)),
         mutations=tuple(_needed_somewhere(parts)) if worst.kept else (),
         parts=tuple(parts),
     )
+
+
+def _notes(parts: Sequence[Result]) -> Iterator[str]:
+    """Each note once, after the names of its parts unless it is that of all."""
+    for note in dict.fromkeys(note for part in parts for note in part.notes):
+        its = [part.part for part in parts if note in part.notes]
+        yield note if len(its) == len(parts) else f"{', '.join(its)}: {note}"
 
 
 def _needed_somewhere(parts: Sequence[Result]) -> Iterable[Tried]:

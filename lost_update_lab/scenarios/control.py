@@ -1,9 +1,12 @@
-"""The must-fail control: without the user's locks the same scenario has to break, or the invariant cannot tell."""
+"""The must-fail control: without the user's locks the same scenario has to break, or the invariant cannot tell.
+
+Where there are no locks to remove, a note says what the invariant allows.
+"""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,9 +22,15 @@ from lost_update_lab.runs.place import here
 from lost_update_lab.scenarios.exploration import Opened
 from lost_update_lab.scenarios.judging import Judge
 from lost_update_lab.scenarios.protection import ISOLATION, taken_if_free, without, without_level
+from lost_update_lab.scenarios.schedule import told
 from lost_update_lab.scenarios.serial import SerialOrders
 from lost_update_lab.search.search import Search
 from lost_update_lab.under_test.operations import BREACHES, VIOLATED
+
+ALLOWED = (
+    "the invariant holds, and yet an order comes to what no serial order does: {}. If that must not be, leave the "
+    "invariant out, and the explorer shows that order"
+)
 
 
 class Unlocked:
@@ -122,17 +131,41 @@ def control(opened: Opened) -> Control:
 
 def _controlled(opened: Opened) -> Control:
     taken, found = _breaks(opened, BREACHES)
-    if not taken or found:
+    if found:
         return Control()
-    if opened.scenario.invariants and len(opened.scenario.callers) > 1:  # one alone loses no update
-        plain = replace(opened.scenario, invariants=(), always=())
-        _, found = _breaks(replace(opened, scenario=plain, judge=Judge(plain)), (VIOLATED,))
+    plain = _by_serial_orders(opened)
+    if not taken:
+        allowed = _allowed(plain) if plain and not opened.scenario.redelivered else ()
+        return Control(ALLOWED.format("; ".join(allowed))) if allowed else Control()
+    if plain:
+        _, found = _breaks(plain, (VIOLATED,))
         if found:
-            told = f"it holds without {taken}, too, even when the outcome matches no serial order"
-            return Control(f"the invariant cannot tell: {told}", cannot_tell=True)
+            why = f"it holds without {taken}, too, even when the outcome matches no serial order"
+            return Control(f"the invariant cannot tell: {why}", cannot_tell=True)
     return Control(
         f"without {taken}, too, no order breaks it: something else protects it, or these locks are not needed"
     )
+
+
+def _by_serial_orders(opened: Opened) -> Opened | None:
+    """The same without its invariants. None: it has none, or a worker alone, which loses no update."""
+    if not opened.scenario.invariants or len(opened.scenario.callers) < 2:
+        return None
+    plain = replace(opened.scenario, invariants=(), always=())
+    return replace(opened, scenario=plain, judge=Judge(plain))
+
+
+def _allowed(opened: Opened) -> Sequence[str]:
+    """What an order without any fault comes to, as no serial order does. (): every one comes to what one does."""
+    opened.scenario = replace(opened.scenario, faults=0, most=(), kinds=frozenset())
+    with opened.harness() as (harness, system):
+        opened.judge.serial = SerialOrders(harness, system)
+        opened.judge.serial.close()
+        search = UntilBroken(harness)
+        search.wanted = (VIOLATED,)
+        if not (found := search.explore().smallest(VIOLATED)):
+            return ()
+        return told(harness, system, search.calibrated, found.choices).sentences[1:]
 
 
 def _breaks(opened: Opened, words: Collection[str]) -> tuple[str, bool]:

@@ -134,6 +134,30 @@ def test_the_files_have_the_results_of_every_process(pytester: pytest.Pytester, 
     assert all(f"| {name} | **kept** |" in summary for name in ("one", "two"))
 
 
+NOTED = """
+import pytest
+from lost_update_lab.scenarios.result import Result
+
+@pytest.mark.parametrize("n", range(5))
+def test_one(race, n):
+    notes = ("the invariant is weak",) if n else ()
+    race.results.append(Result(name=f"one {n}", verdict="kept", sentence="", bounds="", exhausted=True, notes=notes))
+"""
+
+
+@pytest.mark.parametrize("processes", [0, 2])
+def test_a_test_that_passes_shows_its_notes(pytester: pytest.Pytester, processes: int) -> None:
+    """Nobody saw them."""
+    plugins = ("-p", "lost_update_lab.pytest_plugin", "-p", "no:django", "-p", "xdist", f"-n{processes}")
+    pytester.makepyfile(NOTED)
+    done = pytester.runpytest(*plugins)
+    done.assert_outcomes(passed=5)
+    told = done.stdout.str().partition("= races that were kept: notes =")[2]
+    assert "the invariant is weak" in told.splitlines()[2]
+    assert told.splitlines()[1].endswith(" and 1 more")
+    assert "one 0" not in told
+
+
 BROKEN = """
 from lost_update_lab.scenarios.race import NotKept
 from lost_update_lab.scenarios.result import Result

@@ -1,0 +1,56 @@
+"""Where there are no locks to remove, a note says what an invariant allows that no serial order comes to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from lost_update_lab import Result, worker
+from lost_update_lab.invariants import never_below
+
+Trial = Callable[..., Result]
+ABOVE_ZERO = never_below("account.balance")
+
+
+def accounts(sql: Any) -> None:
+    sql.execute("DROP TABLE IF EXISTS account")
+    sql.execute("CREATE TABLE account (id int PRIMARY KEY, balance int)")
+    sql.execute("INSERT INTO account VALUES (1, 50)")
+
+
+def add(amount: int, sql: Any) -> None:
+    (balance,) = sql.execute("SELECT balance FROM account WHERE id = 1").fetchone()
+    sql.execute("UPDATE account SET balance = %s WHERE id = 1", [balance + amount])
+
+
+def add_in_a_transaction(amount: int, sql: Any) -> None:
+    with sql.transaction():
+        add(amount, sql)
+
+
+def add_in_one(amount: int, sql: Any) -> None:
+    sql.execute("UPDATE account SET balance = balance + %s WHERE id = 1", [amount])
+
+
+def test_an_invariant_that_a_lost_update_does_not_break(trial: Trial) -> None:
+    """Of money that was lost nothing was said: it does not go below zero."""
+    result = trial([(add, 40), (add, 30)], setup=accounts, invariant=ABOVE_ZERO, crashes=1)
+    (note,) = result.notes
+    assert result.kept
+    assert note.startswith(
+        "the invariant holds, and yet an order comes to what no serial order does: the nearest serial"
+    )
+    assert "account: here 1 row (only here: balance 90, id 1)" in note
+
+
+def test_one_that_has_nothing_to_allow(trial: Trial) -> None:
+    result = trial([(add_in_one, 40), (add_in_one, 30)], setup=accounts, invariant=ABOVE_ZERO, crashes=1)
+    assert (result.verdict, result.notes) == ("kept", ())
+
+
+def test_the_notes_of_all_parts(trial: Trial) -> None:
+    """Those of the first part alone were shown."""
+    workers = [worker("Ann", add_in_a_transaction, 40), worker("Bob", add_in_a_transaction, 30)]
+    levels = ["repeatable read", "read committed"]
+    result = trial(workers, setup=accounts, invariant=ABOVE_ZERO, isolation=levels, refusals=[Exception])
+    assert [note.partition(": ")[0] for note in result.notes] == ["read-committed"]
