@@ -65,6 +65,7 @@ def explore(
     slack: float = 0.1,
     isolation: Levels = "",
     retry: Any = None,
+    ignore: Sequence[str] = (),
     control: bool = True,
     deadlocks: bool = True,
     mutate: bool = False,
@@ -75,25 +76,25 @@ def explore(
     """Run every order of the workers' commands on a real PostgreSQL (or MariaDB) and Valkey, and return the result.
 
     `workers`: callables, `(callable, arguments …)`, or `worker(name, callable, …)`; each stands for a process. `pairs`:
-    operations instead; each pair of them is explored, each with itself too. `setup`: puts the opening state there, and
-    commits it; it may ask for `sql` or `redis`. `invariant`: a callable, `(callable, sentence)`, or several; it may
-    take the workers' results. Without one, the outcome must be that of some serial order. `always`: the same, asked at
-    each commit. `faults`: how many of any kind in one schedule; or by kind: `crashes=1`, `pauses=`, `lost_replies=`,
-    `failovers=`, `clock_jumps=`, `thread_deaths=`. `deadlocks` False: what the victim of a deadlock does is not
-    explored. `refusals`: exceptions by which an operation says that it did nothing. `isolation`: a level, or several.
-    `retry`: the retries of the operations' caller. `mutate`: mutations.py. `database`, `redis`: addresses; else
-    DATABASE_URL and REDIS_URL, else embedded servers; `mysql://…` is a MariaDB, "mariadb" an embedded one. `django`:
-    the operations belong to this Django project and database. `budget`: seconds for each part. Raises Mistake.
+    operations instead, each with each and with itself. `setup`: commits the opening state; may ask for `sql` or
+    `redis`. `invariant`: a callable, `(callable, sentence)`, or several; it may take the workers' results. Without one,
+    the outcome must be that of some serial order, but for what `ignore` names. `always`: the same, asked at each
+    commit. `faults`: how many in one schedule; or by kind: `crashes=1`, `pauses=`, `lost_replies=`, `failovers=`,
+    `clock_jumps=`, `thread_deaths=`. `deadlocks` False: what a deadlock's victim does is not explored. `refusals`:
+    exceptions that mean "nothing was done". `isolation`: a level, or several. `retry`: the retries of the operations'
+    caller. `mutate`: mutations.py. `database`, `redis`: addresses; else DATABASE_URL and REDIS_URL, else embedded
+    servers; `mysql://…`, or "mariadb" (embedded). `django`: they are of this Django project. `budget`: seconds for each
+    part. Raises Mistake.
     """
     laws: dict[str, Any] = {"invariants": invariants_of(invariant), "always": invariants_of(always)}
     given = {"budget": budget, "slack": slack, "control": control, "mutate": mutate, "deadlocks": deadlocks}
-    limits = checked(given | limits_of(faults, each_fault), refusals, setup, disposable=disposable)
+    given |= limits_of(faults, each_fault)
+    limits = checked(given, refusals, setup, ignore=ignore, disposable=disposable)
     made = tuple(workers) if pairs else workers_of(workers, limits["faults"] or is_redelivered(retry))
     scenario = Scenario(name=name or _caller(), workers=made, **laws, **limits)
-    how: dict[str, Any] = {"retry": retry, "disposable": disposable, "replay": replaying()}
+    how = {**_where(django, database, redis), "disposable": disposable, "replay": replaying()}
     with shown() as progress:
-        where = _where(django, database, redis)
-        return compare(parts_of(scenario, pairs, isolation), **where, **how, progress=progress)
+        return compare(parts_of(scenario, pairs, isolation), retry=retry, **how, progress=progress)
 
 
 def _where(django: bool, database: str, redis: str) -> dict[str, Any]:

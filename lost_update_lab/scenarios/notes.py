@@ -65,6 +65,8 @@ def notes_of(opened: Opened, searched: SearchResult) -> Iterator[str]:
     names = ", ".join(sorted(f"{table}.{column}" for table, column in partly if table in opened.touched))
     if names:
         yield f"not compared where the server's own clock or chance has written it: {names}"
+    if opened.scenario.ignore and not opened.scenario.invariants:
+        yield f"not compared, as `ignore` asks: {', '.join(opened.scenario.ignore)}"
     for order in opened.judge.with_gaps:
         yield BETWEEN.format(order)
     if opened.judge.aborted:

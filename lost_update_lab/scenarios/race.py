@@ -97,6 +97,7 @@ class Race:
         retry: Any = None,
         faults: int = 0,
         refusals: Sequence[type[BaseException]] = (),
+        ignore: Sequence[str] = (),
         budget: float = 60.0,
         slack: float = 0.1,
         control: bool = True,
@@ -116,7 +117,7 @@ class Race:
             "mutate": mutate,
             **limits_of(faults, each_fault),
         }
-        given = checked(given, refusals, *self._setups, disposable=disposable)
+        given = checked(given, refusals, *self._setups, ignore=ignore, disposable=disposable)
         named, one_is_enough = self._workers.values(), given["faults"] or is_redelivered(retry)
         scenario = Scenario(
             name=self.name,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from lost_update_lab.under_test.ignored import names_of
 from lost_update_lab.under_test.scenario import Mistake
 
 
@@ -15,9 +16,11 @@ def check_setup(setup: object, remedy: str) -> None:
         raise Mistake(f"the setup is no callable, but {type(setup).__name__}{called}: {remedy}")
 
 
-def checked(given: Mapping[str, Any], refusals: Any, *setups: Any, **switches: object) -> dict[str, Any]:
-    """`given`, the refusals and the setups (None: no setup), as fields of a Scenario. `switches`: as those in `given`.
-    Raises Mistake."""
+def checked(
+    given: Mapping[str, Any], refusals: Any, *setups: Any, ignore: Any, **switches: object
+) -> dict[str, Any]:
+    """`given`, the refusals, the setups (None: no setup) and what to `ignore`, as fields of a Scenario. `switches`: as
+    those in `given`. Raises Mistake."""
     named = tuple(each for each in setups if each is not None)
     for each in named:
         check_setup(each, "give the function itself, setup=one_voucher, or setup=lambda: one_voucher('XMAS')")
@@ -26,7 +29,7 @@ def checked(given: Mapping[str, Any], refusals: Any, *setups: Any, **switches: o
         if not isinstance(value, bool):
             raise Mistake(f"{word} is True or False, not {value!r}")
     _check_seconds(given)
-    return {**given, "refusals": _refusals(refusals), "setups": named}
+    return {**given, "refusals": _refusals(refusals), "setups": named, "ignore": names_of(ignore)}
 
 
 def _check_seconds(given: Mapping[str, Any]) -> None:

@@ -29,6 +29,7 @@ from lost_update_lab.under_test import mariadb
 from lost_update_lab.under_test.drawn import NOT_MEASURED, DrawnNumbers, Place
 from lost_update_lab.under_test.false_results import Crashed
 from lost_update_lab.under_test.fresh import comparable, without_clock
+from lost_update_lab.under_test.ignored import Ignored
 from lost_update_lab.under_test.outcome import KeysLeft, LeftBehind, Outcome, canonical, key_in
 from lost_update_lab.under_test.results import ResultText
 from lost_update_lab.under_test.scenario import Operation, Scenario
@@ -116,6 +117,7 @@ class Operations:
     ) -> None:
         self.name, self.scenario, self.addresses = scenario.name, scenario, servers
         self.database, self.keys, self.frameworks, self.left_out = database, keys, frameworks, left_out
+        self.ignored = Ignored.of(scenario.ignore, database.tables)
         self.known, self.unsteady = known, unsteady  # the constants (fresh.py); see results.py
         #: the keys with a lease whose values are others in each run
         self.moving: Collection[str] = ()
@@ -260,10 +262,12 @@ class Operations:
         return self._opening[table]
 
     def _left_behind(self, seen: FinalState) -> tuple[LeftBehind, KeysLeft]:
-        known, moving = self.known, self.moving
-        found = canonical(seen.same, seen.changed, seen.opening, self.left_out, known, self.drawn)
-        kept = {key: without_clock(value, known) for key, value in seen.lasting.items()}
-        leased = {key: comparable(value, known) for key, value in seen.leased.items() if key not in moving}
+        known, moving, ignored = self.known, self.moving, self.ignored
+        same, changed, opening = map(ignored.rows, (seen.same, seen.changed, seen.opening))
+        found = canonical(same, changed, opening, {*self.left_out, *ignored.columns}, known, self.drawn)
+        lasting, leasing = map(ignored.values, (seen.lasting, seen.leased))
+        kept = {key: without_clock(value, known) for key, value in lasting.items()}
+        leased = {key: comparable(value, known) for key, value in leasing.items() if key not in moving}
         return found, KeysLeft(kept, {key: without_clock(value, known) for key, value in leased.items()})
 
     def outcome(self, endings: Sequence[Ending], seen: FinalState) -> Outcome:

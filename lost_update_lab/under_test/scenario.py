@@ -249,6 +249,8 @@ class Scenario:
     budget: float = 60.0
     slack: float = 0.1
     isolation: str = ""
+    #: what outcomes are compared without (ignored.py)
+    ignore: tuple[str, ...] = ()
     control: bool = True
     waits_only: bool = False
     #: remove what protects it, one piece at a time (mutations.py)
