@@ -77,14 +77,14 @@ def explore(
 
     `workers`: callables, `(callable, arguments …)`, or `worker(name, callable, …)`; each stands for a process. `pairs`:
     operations instead, each with each and with itself. `setup`: commits the opening state; may ask for `sql` or
-    `redis`. `invariant`: a callable, `(callable, sentence)`, or several; it may take the workers' results. Without one,
+    `redis`. `invariant`: a callable, `(callable, sentence)`, or several; may take the workers' results. Without one,
     the outcome must be that of some serial order, but for what `ignore` names. `always`: the same, asked at each
     commit. `faults`: how many in one schedule; or by kind: `crashes=1`, `pauses=`, `lost_replies=`, `failovers=`,
     `clock_jumps=`, `thread_deaths=`. `deadlocks` False: what a deadlock's victim does is not explored. `refusals`:
-    exceptions that mean "nothing was done". `isolation`: a level, or several. `retry`: the retries of the operations'
+    exceptions that mean "nothing was done". `isolation`: one level or several. `retry`: the retries of the operations'
     caller. `mutate`: mutations.py. `database`, `redis`: addresses; else DATABASE_URL and REDIS_URL, else embedded
-    servers; `mysql://…`, or "mariadb" (embedded). `django`: they are of this Django project. `budget`: seconds for each
-    part. Raises Mistake.
+    servers; `mysql://…`, or "mariadb" (embedded). `django`: of this Django project. `budget`: seconds for each part.
+    Raises Mistake.
     """
     laws: dict[str, Any] = {"invariants": invariants_of(invariant), "always": invariants_of(always)}
     given = {"budget": budget, "slack": slack, "control": control, "mutate": mutate, "deadlocks": deadlocks}
