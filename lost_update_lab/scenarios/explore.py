@@ -73,7 +73,7 @@ def explore(
     django: bool = False,
     **each_fault: int,
 ) -> Result:
-    """Run every order of the workers' commands on a real PostgreSQL (or MariaDB) and Valkey, and return the result.
+    """Run every order of the workers' commands on real servers, and return the result. Raises Mistake.
 
     `workers`: callables, `(callable, arguments …)`, or `worker(name, callable, …)`; each stands for a process. `pairs`:
     operations instead, each with each and with itself. `setup`: commits the opening state; may ask for `sql` or
@@ -84,7 +84,6 @@ def explore(
     exceptions that mean "nothing was done". `isolation`: one level or several. `retry`: the retries of the operations'
     caller. `mutate`: mutations.py. `database`, `redis`: addresses; else DATABASE_URL and REDIS_URL, else embedded
     servers; `mysql://…`, or "mariadb" (embedded). `django`: of this Django project. `budget`: seconds for each part.
-    Raises Mistake.
     """
     laws: dict[str, Any] = {"invariants": invariants_of(invariant), "always": invariants_of(always)}
     given = {"budget": budget, "slack": slack, "control": control, "mutate": mutate, "deadlocks": deadlocks}
