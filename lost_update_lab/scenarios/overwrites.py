@@ -134,7 +134,7 @@ def _same_table(steps: Sequence[Did]) -> Iterator[tuple[tuple[str, str], str]]:
             for table in sorted(tables):
                 statement = _statement(steps, later, next(iter(sorted(one.written))))
                 read = _last_read(steps, statement, one.who, table)
-                if read is not None and read < earlier:
+                if read is not None and read < earlier and _were_under_way(steps, later, earlier):
                     theirs = steps[_statement(steps, earlier, table)]
                     reply = f" ({steps[read].reply})" if steps[read].reply else ""
                     yield (
@@ -142,6 +142,17 @@ def _same_table(steps: Sequence[Did]) -> Iterator[tuple[tuple[str, str], str]]:
                         f"{one.who} read {table} at {steps[read].line or 'first'}{reply}, before {theirs.who}'s "
                         f"{theirs.place}, and wrote {_listed(one.written)} by that",
                     )
+
+
+def _were_under_way(steps: Sequence[Did], later: int, earlier: int) -> bool:
+    """The one who writes at `later` has read what is no longer true from `earlier` on. Was that so before it wrote, or
+    had the other one read by then, too? Else one came after the other."""
+    if earlier < later:
+        return True
+    written = next(iter(sorted(steps[later].written)))
+    statement = _statement(steps, earlier, next(iter(sorted(steps[earlier].written))))
+    read = _last_read(steps, statement, steps[earlier].who, _table(written))
+    return read is not None and read < later
 
 
 def _listed(rows: Collection[str]) -> str:

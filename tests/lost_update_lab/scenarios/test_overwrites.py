@@ -71,6 +71,8 @@ READ, ANN, BOB = (
     [
         [ANN, READ, BOB],
         [READ, ANN, READ, BOB],
+        [READ, BOB, did("Ann", "SELECT a FROM t"), ANN],  # Ann came after Bob
+        [READ, BOB, ANN],
         [did("Bob", "SELECT a FROM t2"), ANN, BOB],  # another table, of a name that begins alike
     ],
 )
