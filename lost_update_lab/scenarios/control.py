@@ -6,10 +6,10 @@ Where there are no locks to remove, a note says what the invariant allows.
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Sequence, Set
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import psycopg
 from redis import asyncio
@@ -27,6 +27,8 @@ from lost_update_lab.scenarios.serial import SerialOrders
 from lost_update_lab.search.search import Search
 from lost_update_lab.under_test.operations import BREACHES, VIOLATED
 
+NOT_NEEDED = "without {}, too, no order breaks it: something else protects it, or these locks are not needed"
+PREVENTS = "without {}, no order breaks it, but in some the database aborts {} (deadlock), as in none with these locks"
 ALLOWED = (
     "the invariant holds, and yet an order comes to what no serial order does: {}. If that must not be, leave the "
     "invariant out, and the explorer shows that order"
@@ -130,21 +132,19 @@ def control(opened: Opened) -> Control:
 
 
 def _controlled(opened: Opened) -> Control:
-    taken, found = _breaks(opened, BREACHES)
-    if found:
+    without = _without_locks(opened, BREACHES)
+    if without.breaks:
         return Control()
     plain = _by_serial_orders(opened)
-    if not taken:
+    if not without.locks:
         allowed = _allowed(plain) if plain and not opened.scenario.redelivered else ()
         return Control(ALLOWED.format("; ".join(allowed))) if allowed else Control()
-    if plain:
-        _, found = _breaks(plain, (VIOLATED,))
-        if found:
-            why = f"it holds without {taken}, too, even when the outcome matches no serial order"
-            return Control(f"the invariant cannot tell: {why}", cannot_tell=True)
-    return Control(
-        f"without {taken}, too, no order breaks it: something else protects it, or these locks are not needed"
-    )
+    if plain and _without_locks(plain, (VIOLATED,)).breaks:
+        why = f"it holds without {without.locks}, too, even when the outcome matches no serial order"
+        return Control(f"the invariant cannot tell: {why}", cannot_tell=True)
+    if aborted := without.aborted - opened.judge.aborted:
+        return Control(PREVENTS.format(without.locks, " and ".join(sorted(aborted))))
+    return Control(NOT_NEEDED.format(without.locks))
 
 
 def _by_serial_orders(opened: Opened) -> Opened | None:
@@ -168,22 +168,32 @@ def _allowed(opened: Opened) -> Sequence[str]:
         return told(harness, system, search.calibrated, found.choices).sentences[1:]
 
 
-def _breaks(opened: Opened, words: Collection[str]) -> tuple[str, bool]:
-    """Returns what was removed, and whether a schedule without it comes to one of the words, or may."""
-    unlocked, known = Unlocked(), opened.judge.serial
+class _WithoutLocks(NamedTuple):
+    """`locks`: what was removed, "" if there is nothing. `breaks`: a schedule without it comes to one of the words, or
+    may. `aborted`: as in Judge."""
+
+    locks: str
+    breaks: bool
+    aborted: Set[str] = frozenset()
+
+
+def _without_locks(opened: Opened, words: Collection[str]) -> _WithoutLocks:
+    unlocked = Unlocked()
     with ExitStack() as stack:
+        stack.callback(setattr, opened, "judge", opened.judge)
+        opened.judge = judge = Judge(
+            opened.scenario
+        )  # what it notes is not true of the scenario with its locks
         harness, system = stack.enter_context(opened.harness([unlocked.install]))
-        stack.callback(setattr, opened.judge, "serial", known)
         serial = SerialOrders(harness, system)
         serial.all()
         if not unlocked.taken:
-            return "", False
+            return _WithoutLocks("", False)
         if not opened.scenario.invariants:
-            opened.judge.serial = serial
+            judge.serial = serial
             serial.close()
         search = UntilBroken(harness)
         search.wanted = words
         searched = search.explore()
-    return " and ".join(sorted(unlocked.taken)), bool(
-        searched.words.keys() & set(words)
-    ) or not searched.exhausted
+    breaks = bool(searched.words.keys() & set(words)) or not searched.exhausted
+    return _WithoutLocks(" and ".join(sorted(unlocked.taken)), breaks, judge.aborted)

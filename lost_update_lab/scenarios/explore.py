@@ -97,11 +97,11 @@ def explore(
 
 
 def _where(django: bool, database: str, redis: str) -> dict[str, Any]:
-    """Django is imported only if asked for. Outside pytest-django nothing else empties the tables."""
+    """Django is imported only if asked for."""
     if not django:
         return {"servers": choose(database, redis)}
     bound: dict[str, Any] = import_module("lost_update_lab.under_test.django_project").bound()
-    return {**bound, "servers": bound["servers"](), "leave_as_found": True}
+    return {**bound, "servers": bound["servers"]()}
 
 
 def _caller() -> str:
@@ -125,7 +125,6 @@ def run(
     disposable: bool = False,
     frameworks: Sequence[Framework] = (),
     patches: Sequence[Any] = (),
-    leave_as_found: bool = True,
     replay: str = "",
     again: str = "",
     progress: Callable[[SearchProgress], None] | None = None,
@@ -135,7 +134,7 @@ def run(
     check_results(scenario)
     with (
         one_core(),
-        opened(scenario, servers, disposable, frameworks, patches, leave_as_found) as ready,
+        opened(scenario, servers, disposable, frameworks, patches) as ready,
         interruptible(),
     ):
         try:
@@ -171,7 +170,6 @@ def opened(
     disposable: bool,
     frameworks: Sequence[Framework],
     patches: Sequence[Any],
-    leave_as_found: bool,
 ) -> Iterator[Opened]:
     """The setup has run, and what it left is known. The workers' time begins where its time ended. Raises Mistake."""
     InvariantClock.begin()
@@ -179,8 +177,7 @@ def opened(
     with ExitStack() as stack:
         stack.enter_context(known_by_environment(servers))
         connection = stack.enter_context(of.prepared(servers, disposable))
-        if leave_as_found:
-            stack.enter_context(of.left_as_found(servers))
+        stack.enter_context(of.left_as_found(servers))
         stack.enter_context(_keys_as_found(servers))
         before = of.mark(connection), _keys(servers)
         for each in scenario.setups:

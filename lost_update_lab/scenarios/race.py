@@ -50,7 +50,6 @@ class Race:
         servers: Callable[[], Servers] = choose,
         frameworks: Sequence[Framework] = (),
         patches: Sequence[Any] = (),
-        leave_as_found: bool = True,
         again: str = "",
         replay: str = "",
         terminal: Callable[[], AbstractContextManager[Any]] = shown,
@@ -59,7 +58,7 @@ class Race:
         self.name, self.again, self.overrides = name, again, overrides
         self.results: list[Result] = []
         self._servers = servers
-        self._frameworks, self._patches, self._leave_as_found = frameworks, patches, leave_as_found
+        self._frameworks, self._patches = frameworks, patches
         self._replay, self._terminal = replay, terminal
         self._setups: list[Callable[..., Any]] = []
         self._workers: dict[str, Worker] = {}
@@ -141,7 +140,6 @@ class Race:
                 disposable=disposable,
                 frameworks=self._frameworks,
                 patches=self._patches,
-                leave_as_found=self._leave_as_found,
                 replay=self._replay or replaying(),
                 again=self.again,
                 progress=progress,

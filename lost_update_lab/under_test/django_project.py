@@ -41,7 +41,6 @@ def bound() -> dict[str, Any]:
         "servers": _servers,
         "frameworks": [project],
         "patches": [project.install],
-        "leave_as_found": False,  # pytest-django empties the tables
     }
 
 

@@ -41,6 +41,17 @@ def test_a_voucher_is_redeemed_once(race):
     assert result.exhausted
 
 
+def test_at_which_isolation_level(race):
+    """The setup runs once for each level, and finds each time what it found first."""
+    race.setup(lambda: Voucher.objects.get_or_create(code="XMAS", defaults={"left": 1}))
+    race.worker("Ann", redeem, "XMAS", user=1)
+    race.worker("Bob", redeem, "XMAS", user=2)
+    race.invariant(lambda: Redemption.objects.count() <= 1, "a voucher with one use was used twice")
+    with pytest.raises(NotKept, match="read-committed: a voucher with one use was used twice") as broken:
+        race.explore(isolation=["serializable", "read committed"])
+    assert [part.verdict for part in broken.value.result.parts] == ["kept", "violated"]
+
+
 def test_transfers_lose_money(race):
     """No invariant is written: the outcome must be that of some serial order."""
     race.setup(

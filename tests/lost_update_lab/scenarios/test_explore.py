@@ -18,10 +18,9 @@ import redis
 from lost_update_lab import Result, worker
 from lost_update_lab.invariants import balance_conserved, never_below, succeeded, unique
 from lost_update_lab.model.epoch import Epoch
-from lost_update_lab.scenarios.explore import run
 from lost_update_lab.scenarios.race import Race
 from lost_update_lab.scenarios.result import Interrupted
-from lost_update_lab.under_test.scenario import Mistake, Scenario, workers_of
+from lost_update_lab.under_test.scenario import Mistake
 from lost_update_lab.under_test.servers import choose
 from tests.lost_update_lab.scenarios.shop import one_voucher, redeem, redeem_locked, redemptions
 
@@ -467,15 +466,6 @@ def test_a_key_that_the_setup_has_made_is_not_new(trial: Trial) -> None:
     told = str(trial([count, count], setup=counted, control=False))
     assert "key count: 5 → 6" in told
     assert "count is new" not in told
-
-
-@pytest.mark.deep
-def test_keys_are_put_back_also_where_a_framework_empties_the_tables(scenario_urls: tuple[str, str]) -> None:
-    """Under pytest-django the keys of one test were there in the next."""
-    scenario = Scenario(name="keys", workers=workers_of([(add_once, "k"), (add_once, "k")]), control=False)
-    run(scenario, choose(*scenario_urls), disposable=True, leave_as_found=False)
-    with redis.Redis.from_url(scenario_urls[1]) as client:
-        assert client.keys() == []
 
 
 @pytest.mark.deep

@@ -1,4 +1,5 @@
-"""Where there are no locks to remove, a note says what an invariant allows that no serial order comes to."""
+"""The control's notes: what the locks are for, and, where there are none, what an invariant allows that no serial order
+comes to."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from lost_update_lab import Result, worker
-from lost_update_lab.invariants import never_below
+from lost_update_lab.invariants import balance_conserved, never_below
 
 Trial = Callable[..., Result]
 ABOVE_ZERO = never_below("account.balance")
@@ -15,7 +16,7 @@ ABOVE_ZERO = never_below("account.balance")
 def accounts(sql: Any) -> None:
     sql.execute("DROP TABLE IF EXISTS account")
     sql.execute("CREATE TABLE account (id int PRIMARY KEY, balance int)")
-    sql.execute("INSERT INTO account VALUES (1, 50)")
+    sql.execute("INSERT INTO account VALUES (1, 50), (2, 50)")
 
 
 def add(amount: int, sql: Any) -> None:
@@ -32,6 +33,28 @@ def add_in_one(amount: int, sql: Any) -> None:
     sql.execute("UPDATE account SET balance = balance + %s WHERE id = 1", [amount])
 
 
+def transfer(first: int, second: int, amount: int, sql: Any) -> None:
+    """Both are locked in one order first."""
+    with sql.transaction():
+        sql.execute("SELECT FROM account ORDER BY id FOR UPDATE")
+        sql.execute("UPDATE account SET balance = balance - %s WHERE id = %s", [amount, first])
+        sql.execute("UPDATE account SET balance = balance + %s WHERE id = %s", [amount, second])
+
+
+def test_locks_that_prevent_a_deadlock(trial: Trial) -> None:
+    """The deadlock of the control was told as one of the scenario, and its locks as needed for nothing."""
+    result = trial(
+        [(transfer, 1, 2, 10), (transfer, 2, 1, 20)],
+        setup=accounts,
+        invariant=balance_conserved("account.balance"),
+    )
+    (note,) = result.notes
+    assert result.kept
+    assert note.startswith(
+        "without FOR UPDATE, no order breaks it, but in some the database aborts A and B (deadlock)"
+    )
+
+
 def test_an_invariant_that_a_lost_update_does_not_break(trial: Trial) -> None:
     """Of money that was lost nothing was said: it does not go below zero."""
     result = trial([(add, 40), (add, 30)], setup=accounts, invariant=ABOVE_ZERO, crashes=1)
@@ -40,7 +63,7 @@ def test_an_invariant_that_a_lost_update_does_not_break(trial: Trial) -> None:
     assert note.startswith(
         "the invariant holds, and yet an order comes to what no serial order does: the nearest serial"
     )
-    assert "account: here 1 row (only here: balance 90, id 1)" in note
+    assert "account: here 2 rows (only here: balance 90, id 1)" in note
 
 
 def test_one_that_has_nothing_to_allow(trial: Trial) -> None:
