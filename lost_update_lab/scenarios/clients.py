@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -234,9 +235,9 @@ def _maker() -> Any:
     return place and (ref(place.run), place.task.worker.index)
 
 
-def _made_now(pool: Any) -> bool:
+def _made_now(thing: Any) -> bool:
     """Has this worker made it in this schedule? Then it is its own, and ends with it."""
-    place, made = anywhere(), getattr(pool, "explorer_made", None)
+    place, made = anywhere(), getattr(thing, "explorer_made", None)
     return bool(place and made and (made[0]() is place.run) and made[1] == place.task.worker.index)
 
 
@@ -246,7 +247,7 @@ def _sqlalchemy_pools(patches: Patches, twins: Twins) -> None:
 
     pool_of: Any = Pool
     record: Any = base._ConnectionRecord
-    connect, shake_hands = pool_of.connect, record._ConnectionRecord__connect
+    connect, shake_hands, lend = pool_of.connect, record._ConnectionRecord__connect, record.get_connection
 
     begin = pool_of.__init__
 
@@ -261,10 +262,22 @@ def _sqlalchemy_pools(patches: Patches, twins: Twins) -> None:
     def shaken(entry: Any) -> None:
         with beside():
             shake_hands(entry)
+        entry.explorer_made = _maker()
+
+    def lent(entry: Any) -> Any:
+        """A worker is a process that has just begun: it neither pings its first connection, nor looks how old it is
+        (pool_pre_ping, pool_recycle)."""
+        if anywhere() is None or entry.dbapi_connection is None or _made_now(entry):
+            return lend(entry)
+        entry.explorer_made, entry.fresh = _maker(), True
+        with beside():
+            entry.starttime = time.time()
+        return entry.dbapi_connection
 
     patches.method(pool_of, "__init__", made)
     patches.method(pool_of, "connect", connect_own)
     patches.method(record, "_ConnectionRecord__connect", shaken)
+    patches.method(record, "get_connection", lent)
     patches.method(
         clocks, "DIARIES", (*clocks.DIARIES, "sqlalchemy.engine")
     )  # how long ago it compiled a statement

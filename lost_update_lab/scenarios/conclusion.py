@@ -17,7 +17,6 @@ from lost_update_lab.scenarios.fresh_process import CACHED, CLEAR
 from lost_update_lab.scenarios.mistakes import remedy_of
 from lost_update_lab.scenarios.notes import EVEN_IN_TURNS, nobody_looks, notes_of
 from lost_update_lab.scenarios.result import INCONCLUSIVE, KEPT, Result
-from lost_update_lab.scenarios.schedule import Schedule
 from lost_update_lab.servers.mariadb.server import MARIADB
 from lost_update_lab.servers.postgres.server import POSTGRES
 from lost_update_lab.under_test.operations import BREACHES
@@ -115,7 +114,7 @@ def _result(opened: Opened, finding: Finding, notes: list[str], cannot_tell: boo
         name=scenario.name,
         part=scenario.part,
         verdict=verdict,
-        sentence=_sentence(verdict, schedule, finding.replayed),
+        sentence=_sentence(verdict, finding),
         bounds=_bounds(scenario, searched, finding.seconds, finding.replayed),
         exhausted=searched.exhausted,
         schedule=schedule,
@@ -147,13 +146,15 @@ def _never_overlapped(opened: Opened) -> str:
     return f"{told}. They share what is changed in memory: {', '.join(opened.carried[:3])}"
 
 
-def _sentence(verdict: str, schedule: Schedule | None, replayed: bool) -> str:
+def _sentence(verdict: str, finding: Finding) -> str:
     if verdict == KEPT:
-        return (
-            "this order breaks nothing" if replayed else "exhausted within these bounds: no order breaks it"
-        )
-    first = schedule.sentences[0] if schedule and schedule.sentences else ""
-    return first or "nothing was found, and the search did not come to its end"
+        broken = "this order breaks nothing", "exhausted within these bounds: no order breaks it"
+        return broken[not finding.replayed]
+    if finding.schedule and finding.schedule.sentences:
+        return finding.schedule.sentences[0]
+    if finding.searched.exhausted:
+        return "every order was tried, and that decides nothing here"
+    return "nothing was found, and the search did not come to its end"
 
 
 def _bounds(scenario: Scenario, searched: Any, seconds: float, replayed: bool) -> str:

@@ -151,16 +151,17 @@ def _by_serial_orders(opened: Opened) -> Opened | None:
     """The same without its invariants. None: it has none, or a worker alone, which loses no update."""
     if not opened.scenario.invariants or len(opened.scenario.callers) < 2:
         return None
-    plain = replace(opened.scenario, invariants=(), always=())
-    return replace(opened, scenario=plain, judge=Judge(plain))
+    scenario = replace(opened.scenario, invariants=(), always=())
+    plain = replace(opened, scenario=scenario, judge=Judge(scenario))
+    with plain.harness() as (harness, system):
+        plain.compare_with(SerialOrders(harness, system))
+    return plain
 
 
 def _allowed(opened: Opened) -> Sequence[str]:
     """What an order without any fault comes to, as no serial order does. (): every one comes to what one does."""
     opened.scenario = replace(opened.scenario, faults=0, most=(), kinds=frozenset())
     with opened.harness() as (harness, system):
-        opened.judge.serial = SerialOrders(harness, system)
-        opened.judge.serial.close()
         search = UntilBroken(harness)
         search.wanted = (VIOLATED,)
         if not (found := search.explore().smallest(VIOLATED)):
@@ -181,17 +182,16 @@ def _without_locks(opened: Opened, words: Collection[str]) -> _WithoutLocks:
     unlocked = Unlocked()
     with ExitStack() as stack:
         stack.callback(setattr, opened, "judge", opened.judge)
+        orders = opened.judge.serial  # with the locks: what they come to is right
         opened.judge = judge = Judge(
             opened.scenario
         )  # what it notes is not true of the scenario with its locks
+        if not opened.scenario.invariants:
+            judge.serial = orders
         harness, system = stack.enter_context(opened.harness([unlocked.install]))
-        serial = SerialOrders(harness, system)
-        serial.all()
+        SerialOrders(harness, system).all()
         if not unlocked.taken:
             return _WithoutLocks("", False)
-        if not opened.scenario.invariants:
-            judge.serial = serial
-            serial.close()
         search = UntilBroken(harness)
         search.wanted = words
         searched = search.explore()

@@ -146,6 +146,12 @@ class Opened:
             harness.counted = self.judge.serial.counted if self.judge.serial else ()
             yield harness, system
 
+    def compare_with(self, serial: SerialOrders) -> None:
+        """From now on outcomes are compared with those of these orders."""
+        serial.close()
+        self.judge.serial, of = serial, serial.system
+        self.known, self.moving, self.drawn = frozenset(of.known), of.moving, of.drawn
+
     def _leave(self) -> None:
         for framework in self.frameworks:
             framework.leave(-1)
@@ -228,8 +234,7 @@ def _looked_at(
         opened.left_out = frozenset({*opened.left_out, *unnamed})
         return False
     if not opened.scenario.invariants:
-        serial.close()
-        opened.known, opened.moving, opened.drawn = frozenset(system.known), system.moving, system.drawn
+        opened.compare_with(serial)
     return True
 
 

@@ -77,6 +77,10 @@ class Result:
     def kept(self) -> bool:
         return self.verdict == KEPT
 
+    def __bool__(self) -> bool:
+        """`assert explore(…)` says what it seems to say."""
+        return self.kept
+
     @property
     def id(self) -> str:
         """The id that repeats the smallest schedule. "": there is none."""
@@ -141,5 +145,5 @@ class Interrupted(KeyboardInterrupt):
     """By Ctrl-C. `result`: what was seen until then; None: nothing yet."""
 
     def __init__(self, result: Result | None = None) -> None:
-        super().__init__(str(result) if result else "nothing was explored yet")
+        super().__init__("nothing was explored yet" if result is None else str(result))
         self.result = result

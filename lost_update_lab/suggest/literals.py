@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import inspect
+import json
 import re
 from collections.abc import Iterator, Mapping
 from datetime import date, datetime, time, timedelta
@@ -51,7 +52,7 @@ def source(value: Any) -> str:
         return _collection(value)
     if isinstance(value, type):
         return _named(value)
-    if found := _client(value) or _row(value) or _request(value) or _instance(value):
+    if found := _json(value) or _client(value) or _row(value) or _request(value) or _instance(value):
         return found
     try:
         if ast.literal_eval(repr(value)) == value:
@@ -100,6 +101,15 @@ def _client(value: Any) -> str:
         engine = f'«sqlalchemy:create_engine»("{driver}://", creator=connect)'
         return f"«sqlalchemy.orm:Session»({engine})"
     return ""
+
+
+def _json(value: Any) -> str:
+    """As psycopg wraps it for a column of JSON. Which function writes it, does not count."""
+    kind = type(value)
+    if kind.__module__ != "psycopg.types.json":
+        return ""
+    text = (value.dumps or json.dumps)(value.obj)
+    return f"«psycopg.types.json:{kind.__name__}»({source(json.loads(text))})"
 
 
 def _row(value: Any) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -53,10 +54,12 @@ class RecordedOperation:
     commands: tuple[RecordedCommand, ...]
     before: tuple[RecordedCommand, ...]
     calls: tuple[RecordedCommand, ...] = ()
+    #: another module has a function of that name too
+    ambiguous: bool = False
 
     @property
     def title(self) -> str:
-        return self.name.partition(":")[2]
+        return self.name.replace(":", ".") if self.ambiguous else self.name.partition(":")[2]
 
     @property
     def call(self) -> str | None:
@@ -119,7 +122,8 @@ def operations(commands: Sequence[RecordedCommand]) -> list[RecordedOperation]:
     for calls in found.values():
         one = max(calls, key=lambda each: (each.call is not None, len(each.commands)))
         chosen.append(replace(one, calls=tuple(command for each in calls for command in each.commands)))
-    return chosen
+    titles = Counter(each.title for each in chosen)
+    return [replace(each, ambiguous=titles[each.title] > 1) for each in chosen]
 
 
 def _before(commands: Sequence[RecordedCommand], test: str) -> tuple[RecordedCommand, ...]:

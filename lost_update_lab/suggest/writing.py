@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from lost_update_lab.suggest.literals import IMPORTED_NAME
 from lost_update_lab.suggest.pairs import Pair, RecordedOperation
 from lost_update_lab.suggest.recording import RecordedCommand
+from lost_update_lab.telling.narrative import shortened
 
 _CHANGES = re.compile(
     r"\s*(?:UPDATE|INSERT|DELETE|MERGE|REPLACE|CREATE|ALTER|DROP|TRUNCATE)\b", re.IGNORECASE
@@ -116,8 +117,9 @@ def why_not(pair: Pair) -> str:
     for each in (pair.first, pair.second):
         if each.why_not:
             return each.why_not
-        if any(command.values is None for command in _changes(each)):
-            return f"{each.title}: what {each.test} had sent before holds a value that cannot be written down"
+        if bad := next((command for command in _changes(each) if command.values is None), None):
+            what = shortened(bad.text, 80)
+            return f"{each.title}: what {each.test} had sent before holds a value that cannot be written down ({what})"
     return ""
 
 

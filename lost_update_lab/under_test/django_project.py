@@ -6,6 +6,7 @@ This is the only module of the library that imports Django. It is imported only 
 from __future__ import annotations
 
 import threading
+import time
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import suppress
@@ -89,6 +90,8 @@ class _Own(threading.local):
     def __init__(self) -> None:
         #: its first connection
         self.first: dict[str, Any] = {}
+        #: those which it has used in this run
+        self.used = set[str]()
         #: those that it has made in its runs. Its next runs get them again: to make a session takes 4 ms
         self.spare: defaultdict[str, list[Any]] = defaultdict(list)
 
@@ -110,11 +113,16 @@ class DjangoProject:
             store.clear()
 
     def begin_worker(self, index: int) -> None:
+        self._own.used.clear()
         for each in connections.all(initialized_only=True):
             each.savepoint_state = 0  # names of savepoints are counted
             self._own.first.setdefault(each.alias, each.connection)
             spare = self._own.spare[each.alias]
             spare[:] = [one for one in spare if not _is_closed(one)]
+
+    def _is_left_from_before(self, wrapper: Any) -> bool:
+        """A worker is a process that has just begun: it has no such connection yet."""
+        return anywhere() is not None and wrapper.alias not in self._own.used
 
     def settle(self, index: int) -> None:
         """Forget a block that was left halfway, and a lost connection."""
@@ -139,12 +147,25 @@ class DjangoProject:
     def install(self, patches: Patches) -> None:
         """What Django does when it connects belongs to the handshake: no step. A cache in memory is a process's."""
         connect: Any = BaseDatabaseWrapper.connect
+        ensure: Any = BaseDatabaseWrapper.ensure_connection
+        close_old: Any = BaseDatabaseWrapper.close_if_unusable_or_obsolete
         new: Any = PostgresWrapper.get_new_connection
         make: Any = locmem.LocMemCache.__init__
 
         def connected(wrapper: Any) -> None:
+            self._own.used.add(wrapper.alias)
             with beside():
                 connect(wrapper)
+
+        def ensured(wrapper: Any) -> None:
+            if wrapper.connection is not None and self._is_left_from_before(wrapper):
+                self._own.used.add(wrapper.alias)
+                _begins(wrapper)
+            ensure(wrapper)
+
+        def closed_if_old(wrapper: Any) -> None:
+            if not self._is_left_from_before(wrapper):
+                close_old(wrapper)
 
         def connection_of(wrapper: Any, parameters: Any) -> Any:
             if anywhere() is None or wrapper.pool or not self._own.first.get(wrapper.alias):
@@ -162,8 +183,18 @@ class DjangoProject:
                 self._stores[f"{name} {place.task.worker.index}"] = cache
 
         patches.method(BaseDatabaseWrapper, "connect", connected)
+        patches.method(BaseDatabaseWrapper, "ensure_connection", ensured)
+        patches.method(BaseDatabaseWrapper, "close_if_unusable_or_obsolete", closed_if_old)
         patches.method(PostgresWrapper, "get_new_connection", connection_of)
         patches.method(locmem.LocMemCache, "__init__", made)
+
+
+def _begins(wrapper: Any) -> None:
+    """As if this connection had been made now."""
+    age = wrapper.settings_dict["CONN_MAX_AGE"]
+    with beside():
+        wrapper.close_at = None if age is None else time.monotonic() + age
+    wrapper.errors_occurred, wrapper.health_check_done = False, True
 
 
 def _is_closed(raw: Any) -> bool:

@@ -66,6 +66,26 @@ def test_an_invariant_that_a_lost_update_does_not_break(trial: Trial) -> None:
     assert "account: here 2 rows (only here: balance 90, id 1)" in note
 
 
+def pays_once(key: str, sql: Any, redis: Any) -> str:
+    """All that keeps it from being paid twice is the mark."""
+    if not redis.set(key, 1, nx=True):
+        return "paid already"
+    sql.execute("UPDATE account SET balance = balance - 5 WHERE id = 1")
+    return "paid"
+
+
+def test_a_mark_is_a_lock_that_is_needed(trial: Trial) -> None:
+    """Without it both orders pay twice. That was taken for right, and the mark for needless."""
+    result = trial([(pays_once, "k"), (pays_once, "k")], setup=accounts)
+    assert (result.verdict, result.notes) == ("kept", ())
+
+
+def test_the_truth_of_a_result(trial: Trial) -> None:
+    """`assert explore(...)` passed whatever was found."""
+    assert trial([(add_in_one, 40), (add_in_one, 30)], setup=accounts)
+    assert not trial([(add, 40), (add, 30)], setup=accounts)
+
+
 def test_one_that_has_nothing_to_allow(trial: Trial) -> None:
     result = trial([(add_in_one, 40), (add_in_one, 30)], setup=accounts, invariant=ABOVE_ZERO, crashes=1)
     assert (result.verdict, result.notes) == ("kept", ())

@@ -11,6 +11,13 @@ import pytest
 FEW = 30
 
 
+def test_a_task_that_closes_its_connection(project: Callable[..., CompletedProcess[str]]) -> None:
+    """A worker's first run had no old connection, and the next ones had: "not repeatable"."""
+    done = project("django_closes.py")
+    told = [line.split() for line in done.stdout.splitlines()]
+    assert told == [["0", "kept", "True"], ["60", "kept", "True"]], done.stdout + done.stderr
+
+
 @pytest.mark.deep
 def test_a_search_makes_few_sessions(project: Callable[..., CompletedProcess[str]]) -> None:
     done = project("django_reconnects.py")

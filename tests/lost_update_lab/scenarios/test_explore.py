@@ -481,7 +481,7 @@ def test_ctrl_c_says_what_was_seen_until_then(trial: Trial) -> None:
 
     with pytest.raises(Interrupted) as stopped:
         trial(both(redeem), setup=one_voucher, invariant=(holds, "a voucher was used twice"), crashes=1)
-    assert stopped.value.result
+    assert stopped.value.result is not None
     assert stopped.value.result.verdict == "violated"
     assert not stopped.value.result.exhausted
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 
 import pytest
 from sqlalchemy import Engine, create_engine, func, update
@@ -71,6 +71,18 @@ def test_two_who_sell_seats_of_one_show(
     crashes = int(verdict == "kept")  # what is lost without one needs none
     result = trial(both, setup=two_shows, refusals=[StaleDataError], crashes=crashes)
     assert (result.verdict, result.exhausted) == (verdict, True), str(result)
+
+
+def test_a_pool_that_pings_and_recycles_its_connections(
+    trial: Trial, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker's first run had no old connection to ping, and its next runs had: "not repeatable"."""
+    monkeypatch.setattr(
+        f"{__name__}.engine_of", cache(partial(create_engine, pool_pre_ping=True, pool_recycle=1800))
+    )
+    both = [worker("Ann", sell, Show, 1, True), worker("Bob", sell, Show, 2, True)]
+    result = trial(both, setup=two_shows, crashes=1, control=False)
+    assert (result.verdict, result.exhausted) == ("kept", True), str(result)
 
 
 def add_seats(seats: int) -> None:

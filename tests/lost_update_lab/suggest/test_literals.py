@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 import os
 import zoneinfo
 from collections.abc import Callable
@@ -15,6 +16,7 @@ import pytest
 import redis
 from django.http import HttpRequest
 from django.test import RequestFactory
+from psycopg.types.json import Jsonb
 from sqlalchemy.orm import Session, make_transient_to_detached
 
 from lost_update_lab.suggest.literals import IMPORTED_NAME, CannotBeWritten, call_of, source, written
@@ -55,6 +57,13 @@ def test_a_value_comes_back(value: object) -> None:
     text = IMPORTED_NAME.sub(r"\2", source(value))
     names = {**vars(values), "datetime": datetime, "zoneinfo": zoneinfo, "UUID": UUID, "Decimal": Decimal}
     assert eval(text, names) == value
+
+
+def test_json_as_django_gives_it_to_psycopg() -> None:
+    """No scenario could be written for a table with a JSONField."""
+    value = Jsonb({"at": AT}, dumps=lambda each: json.dumps(each, default=str))
+    text = IMPORTED_NAME.sub(r"\2", source(value))
+    assert eval(text, {"Jsonb": Jsonb}).obj == {"at": str(AT)}
 
 
 def read(request: HttpRequest) -> HttpRequest:

@@ -20,6 +20,7 @@ from lost_update_lab.suggest.keys import Keys
 from lost_update_lab.suggest.pairs import BLINDLY, BY_WHAT_IT_READ, IN_ONE, ONLY_READS, operations, pairs
 from lost_update_lab.suggest.recording import CommandRecorder, RecordedCommand, written
 from lost_update_lab.suggest.touching import uses
+from lost_update_lab.suggest.writing import name_of
 
 ROOT = Path(__file__).resolve().parents[3]
 SHOP = """
@@ -73,6 +74,23 @@ def sent(
     text: str, operation: str = "shop:redeem", number: int = 1, server: str = "postgres"
 ) -> RecordedCommand:
     return RecordedCommand("test_shop.py::test", server, text, "None", "shop.py:1", operation, number, "")
+
+
+def test_two_functions_of_one_name() -> None:
+    """Of their scenarios, which had one name, Python kept the last one. Its verdict was told for all of them."""
+    takes = ["SELECT left_ FROM stock", "UPDATE stock SET left_ = 1"]
+    commands = [
+        sent(text, f"{module}:take", number)
+        for number, module in enumerate(("old", "new"), 1)
+        for text in takes
+    ]
+    found = pairs(operations(commands))
+    assert sorted(each.title for each in found) == [
+        "new.take + new.take",
+        "old.take + new.take",
+        "old.take + old.take",
+    ]
+    assert len({name_of(each) for each in found}) == 3
 
 
 @pytest.mark.parametrize(
