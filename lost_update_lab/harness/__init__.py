@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from math import inf
 from types import MappingProxyType, TracebackType
@@ -32,24 +32,20 @@ from lost_update_lab.gates.redis import clock, connections
 from lost_update_lab.gates.redis import gate as redis
 from lost_update_lab.gates.redis.unknown_scripts import ends_without
 from lost_update_lab.harness.feeding import Feeding
+from lost_update_lab.harness.judged_runs import JudgedRuns
 from lost_update_lab.memo.events import replayed
 from lost_update_lab.memo.recording import Recorder, Recording
 from lost_update_lab.model.bounds import Bounds
 from lost_update_lab.model.chance import Drawn
 from lost_update_lab.model.commands import Step
 from lost_update_lab.model.disk import FILES
-from lost_update_lab.model.errors import ITS_OWN_THREADS, REPORT_IT, BeginsAgain, Broken, Unanswered
-from lost_update_lab.model.gaps import Lease, written
+from lost_update_lab.model.errors import ITS_OWN_THREADS, BeginsAgain, Broken
+from lost_update_lab.model.gaps import Lease
 from lost_update_lab.model.memoised_server import MemoisedServer
 from lost_update_lab.model.server import Server
 from lost_update_lab.model.system import (
-    GAPS,
-    LEASES,
-    Judgement,
     SystemUnderTest,
     ending_of,
-    leased,
-    told_of,
     words_of,
 )
 from lost_update_lab.model.workers import Halt, State, Task, WorkerProcess
@@ -123,7 +119,7 @@ class Harness:
         #: are answers noted, to be known from then on? What is known of the servers in their opening state
         self.learns = False
         self.opening: dict[str, MemoisedServer] = {}
-        self._judged: dict[Hashable, Judgement] = {}
+        self.judge = JudgedRuns(system, self.servers)
         self.random_choice = ""  # where a worker has drawn one of few (schedule/random_choice.py)
         self.feeding = Feeding(self)
         self.threads = [WorkerThread() for _ in range(bounds.workers)]
@@ -261,26 +257,6 @@ class Harness:
             self.judge(run)
         for worker in run.workers:
             worker.sessions.clear()
-
-    def judge(self, run: World) -> Judgement:
-        """What the run came to. Raises Unanswered for an in-memory run if no executed one left the same behind."""
-        endings, lasting = tuple(map(told_of, run.endings)), self._lasting()
-        held = leased(run.leases(), run.now if lasting else None)
-        found = self._judged.get(key := (run.shared(), held, run.gaps, run.stuck, endings))
-        if found is None:
-            contents = {name: server.contents() for name, server in run.servers.items()} | {LEASES: held}
-            contents |= {GAPS: written(run.gaps)} if run.gaps else {}
-            if isinstance(run, InMemoryRun) and not self.system.remembers(contents):
-                raise Unanswered
-            found = self.system.judge(run.endings, run.stuck, contents)
-            if self._lasting() and not lasting:
-                raise BeginsAgain("an invariant asks how long a lease lasts", REPORT_IT)
-            self._judged[key] = found
-        return found
-
-    def _lasting(self) -> bool:
-        """Does an invariant ask how long leases last?"""
-        return any(isinstance(each, RedisServer) and each.told_how_long for each in self.servers.values())
 
     def _begin(self, run: Run, real: Collection[int] | None) -> None:
         """The workers in `real` (None: all) run their real code, each in its thread. The others are replayed."""

@@ -15,6 +15,8 @@ UNBROKEN = "unbroken"
 LEASES = "leases"
 #: … and the leases that ended between two operations (gaps.py), if there are any
 GAPS = "gaps"
+#: … and whether time has passed in the run, if the judge wants to know
+PASSED = "passed"
 #: no worker could go on. The engine knows only this word and UNBROKEN of a judge's words
 STALLED = "stalled"
 

@@ -143,6 +143,7 @@ class Opened:
             gates = [*self.patches, twins.install, *more]
             harness = stack.enter_context(Harness(system, servers, self.bounds, gates))
             harness.memory = self.memory
+            harness.judge.tells_time = not self.scenario.invariants
             harness.counted = self.judge.serial.counted if self.judge.serial else ()
             yield harness, system
 

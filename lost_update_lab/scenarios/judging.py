@@ -18,7 +18,7 @@ from lost_update_lab.scenarios.serial import Serial, SerialOrders, prefixes
 from lost_update_lab.scenarios.taken_results import TakenResults
 from lost_update_lab.under_test.false_results import false_error
 from lost_update_lab.under_test.fresh import NOW, RANDOM
-from lost_update_lab.under_test.operations import REFUSED, VIOLATED, FinishedSchedule
+from lost_update_lab.under_test.operations import REFUSED, VIOLATED, FinishedSchedule, is_struck
 from lost_update_lab.under_test.outcome import NEW, Outcome
 from lost_update_lab.under_test.scenario import Scenario
 
@@ -256,7 +256,7 @@ class Judge:
 
 
 def _is_whole(ending: Ending) -> bool:
-    return not (ending.crashed or ending.waiting or ending.struck)
+    return not is_struck(ending)
 
 
 def ends(lease: Lease) -> str:

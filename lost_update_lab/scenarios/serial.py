@@ -21,7 +21,7 @@ from lost_update_lab.harness import Harness
 from lost_update_lab.model.bounds import Fault
 from lost_update_lab.model.commands import GOES_ON, Op, Step
 from lost_update_lab.model.gaps import AN_HOUR, Gap, Lease
-from lost_update_lab.model.system import Judgement
+from lost_update_lab.model.system import PASSED, Judgement
 from lost_update_lab.model.transitions import Kind, Transition
 from lost_update_lab.model.workers import State, Task
 from lost_update_lab.runs.run import Run
@@ -228,7 +228,8 @@ class SerialOrders:
 
     def _anew(self, serial: Serial) -> Serial:
         """The same order, by what is known by now."""
-        outcome = self.system.outcome(serial.observed.endings, serial.left)
+        before = serial.outcome.keys.undisturbed
+        outcome = self.system.outcome(serial.observed.endings, serial.left, before)
         return replace(serial, observed=replace(serial.observed, outcome=outcome))
 
     def _measure(self) -> bool:
@@ -311,6 +312,7 @@ class SerialOrders:
         self.interleaved |= chooser.interleaved
         self.looks |= run.wall_clock_read
         contents = {name: server.contents() for name, server in self.harness.servers.items()}
+        contents |= {PASSED: b"1"} if run.now else {}
         left = self.system.looked()
         observed = self.system.observed(run.endings, run.stuck, contents, left)
         judged = self.system.judge_by(observed)

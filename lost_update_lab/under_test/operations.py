@@ -17,7 +17,17 @@ from redis.retry import Retry
 from lost_update_lab.model.errors import Unanswered
 from lost_update_lab.model.gaps import Gap, read
 from lost_update_lab.model.server import Server
-from lost_update_lab.model.system import GAPS, LEASES, STALLED, UNBROKEN, Ending, Judgement, leased, told_of
+from lost_update_lab.model.system import (
+    GAPS,
+    LEASES,
+    PASSED,
+    STALLED,
+    UNBROKEN,
+    Ending,
+    Judgement,
+    leased,
+    told_of,
+)
 from lost_update_lab.runs.place import here
 from lost_update_lab.servers.mariadb.server import MariaDBServer
 from lost_update_lab.servers.redis.server import RedisServer
@@ -87,6 +97,11 @@ class FinishedSchedule:
     def results(self) -> list[Any]:
         """For each worker, its result or the exception that it raised."""
         return [result_of(ending) for ending in self.endings]
+
+
+def is_struck(ending: Ending) -> bool:
+    """Has a fault ended this worker, or struck it, or does it wait for ever?"""
+    return ending.crashed or ending.waiting or ending.struck
 
 
 def result_of(ending: Ending) -> Any:
@@ -214,12 +229,14 @@ class Operations:
         seen: FinalState | None = None,
     ) -> FinishedSchedule:
         """`seen`: what the servers hold, if somebody has looked already."""
-        held = tuple(each for each in contents.items() if each[0] != GAPS)
+        held = tuple(each for each in contents.items() if each[0] not in (GAPS, PASSED))
         if held not in self._outcomes:
             if not self.holds(contents):
                 raise Unanswered
             self._outcomes[held] = self._left_behind(seen or self.looked())
-        outcome = Outcome(self._answers(endings), *self._outcomes[held], self.known)
+        left, keys = self._outcomes[held]
+        keys = replace(keys, undisturbed=not (contents.get(PASSED) or any(map(is_struck, endings))))
+        outcome = Outcome(self._answers(endings), left, keys, self.known)
         return FinishedSchedule(endings, stuck, outcome, broken_in(contents), read(contents.get(GAPS, b"")))
 
     def _answers(self, endings: Sequence[Ending]) -> tuple[tuple[str, Any], ...]:
@@ -267,18 +284,21 @@ class Operations:
         found = canonical(same, changed, opening, {*self.left_out, *ignored.columns}, known, self.drawn)
         lasting, leasing = map(ignored.values, (seen.lasting, seen.leased))
         kept = {key: without_clock(value, known) for key, value in lasting.items()}
-        leased = {key: comparable(value, known) for key, value in leasing.items() if key not in moving}
-        return found, KeysLeft(kept, {key: without_clock(value, known) for key, value in leased.items()})
+        leased = {key: comparable(value, known) for key, value in leasing.items()}
+        return found, KeysLeft(
+            kept, {key: without_clock(value, known) for key, value in leased.items()}, moving
+        )
 
-    def outcome(self, endings: Sequence[Ending], seen: FinalState) -> Outcome:
-        """What a schedule came to, by what is known now of what counts."""
+    def outcome(self, endings: Sequence[Ending], seen: FinalState, undisturbed: bool) -> Outcome:
+        """What a schedule came to, by what is known now of what counts. `undisturbed`: as in KeysLeft."""
         results = [each.result for each in endings]
         anew = [
             ResultText.of(each.value, self.known, self.unsteady) if isinstance(each, ResultText) else each
             for each in results
         ]
         again = [replace(ending, result=result) for ending, result in zip(endings, anew, strict=True)]
-        return Outcome(self._answers(again), *self._left_behind(seen), self.known)
+        left, keys = self._left_behind(seen)
+        return Outcome(self._answers(again), left, replace(keys, undisturbed=undisturbed), self.known)
 
     def came_to(self, endings: Sequence[Ending], seen: FinalState) -> Iterator[tuple[Place, Any]]:
         """What was left and told, as it is, each value with its place."""
