@@ -7,6 +7,8 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from functools import partial
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +56,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(given: argparse.Namespace) -> int:
     try:
+        _check_files(given)
         found = given.run(given)
+        if not isinstance(found, int):
+            _tell(given, found)
     except Mistake as mistake:
         print(f"lost-update-lab: {mistake}", file=sys.stderr)
         return USAGE
@@ -63,7 +68,6 @@ def _run(given: argparse.Namespace) -> int:
         return STOPPED
     if isinstance(found, int):
         return found
-    _tell(given, found)
     words = {result.verdict for result in found}
     return OK if words <= {KEPT} else UNDECIDED if words <= {KEPT, INCONCLUSIVE} else BROKEN
 
@@ -127,13 +131,25 @@ def _bounds(command: argparse.ArgumentParser) -> None:
     command.add_argument("--faults", type=int, help="how many of any kind may happen in one schedule")
     for word in FAULT_WORDS:
         option = f"--{word.replace('_', '-')}"
-        command.add_argument(option, type=int, default=0, metavar="N", help=FAULT_HELP[word])
+        command.add_argument(option, type=_count, default=0, metavar="N", help=FAULT_HELP[word])
     command.add_argument(
         "--no-deadlocks", action="store_true", help="leave a schedule where the server would end a deadlock"
     )
-    command.add_argument("--budget", type=float, metavar="SECONDS", help="of real time, for each search")
+    command.add_argument("--budget", type=_seconds, metavar="SECONDS", help="of real time, for each search")
     told = "how late a worker may be without a pause, in virtual time (0.1)"
-    command.add_argument("--slack", type=float, metavar="SECONDS", help=told)
+    command.add_argument("--slack", type=partial(_seconds, least=0.0), metavar="SECONDS", help=told)
+
+
+def _count(text: str) -> int:
+    if (count := int(text)) < 1:
+        raise argparse.ArgumentTypeError("1 or more. As soon as one fault is named, the others do not happen")
+    return count
+
+
+def _seconds(text: str, least: float = 0.001) -> float:
+    if not (isfinite(seconds := float(text)) and seconds >= least):
+        raise argparse.ArgumentTypeError(f"a number of seconds, {least:g} or more")
+    return seconds
 
 
 def _output(command: argparse.ArgumentParser) -> None:
@@ -148,6 +164,14 @@ def _page(command: argparse.ArgumentParser) -> None:
     command.add_argument("--page", metavar="FILE", help=told)
 
 
+def _check_files(given: argparse.Namespace) -> None:
+    """Before a search that may take a minute. Raises Mistake."""
+    for name in ("summary", "junit", "page"):
+        path = Path(getattr(given, name, None) or "result")
+        if path.is_dir() or not path.absolute().parent.is_dir():
+            raise Mistake(f"--{name} {path}: no file can be written there. Name one in a folder that exists")
+
+
 def _tell(given: argparse.Namespace, results: Sequence[Result]) -> None:
     if given.json:
         print(json.dumps({"results": [result.to_json() for result in results]}, indent=2, default=str))
@@ -155,7 +179,10 @@ def _tell(given: argparse.Namespace, results: Sequence[Result]) -> None:
         print("\n\n".join(map(str, results)))
     for path, write in ((given.summary, markdown), (given.junit, junit), (given.page, page)):
         if path:
-            Path(path).write_text(write(results), encoding="utf-8")
+            try:
+                Path(path).write_text(write(results), encoding="utf-8")
+            except OSError as error:
+                raise Mistake(f"the result could not be written to {path}: {error.strerror}") from None
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from math import inf
 from typing import Any
 
 from lost_update_lab.under_test.ignored import names_of
@@ -36,7 +37,7 @@ def _check_seconds(given: Mapping[str, Any]) -> None:
     for word, least in (("budget", "above 0"), ("slack", "0 or more")):
         seconds = given[word]
         known = isinstance(seconds, int | float) and not isinstance(seconds, bool)
-        if not known or seconds < 0 or (word == "budget" and not seconds):
+        if not known or not 0 <= seconds < inf or (word == "budget" and not seconds):
             raise Mistake(f"{word} is a number of seconds, {least}, not {seconds!r}")
 
 

@@ -168,6 +168,10 @@ def test_trust_beside_a_table_account_of_the_users(scenario_urls: tuple[str, str
             "no_scenario is no scenario. One takes `race`, and nothing else",
         ),
         (["replay", "nonsense"], "'nonsense' is no id of a schedule"),
+        (
+            ["trust", f"{HERE}:leased", "--page", "/nowhere/page.html"],
+            "--page /nowhere/page.html: no file can be",
+        ),
         (["replay", f"{HERE}:voucher/v/!"], "is no id of a schedule"),
     ],
 )
@@ -188,6 +192,18 @@ def test_a_schedule_as_a_test() -> None:
         "import time",
         f"from {HERE} import Race, _customer, one_voucher, redeem",
     ]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [("--budget", "0"), ("--budget", "nan"), ("--slack", "-1"), ("--crashes", "0"), ("--pauses", "x")],
+)
+def test_options_that_are_no_bounds(options: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    """A traceback, and the exit code of a lock that is broken; `--crashes 0` tried crashes."""
+    with pytest.raises(SystemExit) as stopped:
+        main(["trust", f"{HERE}:leased", *options])
+    assert stopped.value.code == 2
+    assert f"argument {options[0]}" in capsys.readouterr().err
 
 
 IN_CLASSES = """
