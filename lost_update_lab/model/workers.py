@@ -232,8 +232,10 @@ class WorkerProcess:
     unknown_script: bytes = b""
     #: a fault of its own struck it
     struck: bool = False
-    #: when it ended, no other live worker was inside
+    #: when it ended, no other live worker was inside; and, where it ends with a ROLLBACK, nor when it came to that
     alone: bool = False
+    #: it stands before a ROLLBACK, or has sent one last, and another worker was inside when it came to that
+    met: bool = False
     #: how far its wall clock is off, in µs
     offset: int = 0
     #: how many random numbers it has drawn, and what it has made of them since it last waited

@@ -39,6 +39,7 @@ def stand(world: World, task: Task, op: Op) -> None:
     if world.ending:
         halt(task)
     random_choice.acts(world, task)
+    task.worker.met = op.text == "ROLLBACK" and task is task.worker.main and not _is_alone(world, task)
     task.stands_before(op)
 
 
@@ -126,13 +127,17 @@ def between(world: World, task: Task, op: Op, place: str = "") -> None:
     stand(world, task, replace(op, identity=op.identity + b" looked", silent=lost))
 
 
+def _is_alone(world: World, task: Task) -> bool:
+    """Is no other live worker inside?"""
+    return all(virtual_clock.is_outside(other) for other in world.workers if other is not task.worker)
+
+
 def end(world: World, task: Task) -> None:
     """The thread has ended."""
     if task.alive:
         task.state = State.DONE
     if task is task.worker.main:
-        others = (w for w in world.workers if w is not task.worker)
-        task.worker.alone = all(virtual_clock.is_outside(other) for other in others)
+        task.worker.alone = not task.worker.met and _is_alone(world, task)
     world.progress()
     if not world.ending:
         world.notify(task)

@@ -106,8 +106,9 @@ def _worker(world: World, worker: WorkerProcess, time: Any, now: int | None) -> 
     told = worker.trying.told
     order = b"" if worker.finished else worker.order
     changed = bool(world.counted) and worker.changed and not worker.finished
+    met = worker.met and not worker.finished
     outcome = _outcome(world, worker)
-    return worker.paused, offered, worker.offset, worker.cuts, told, order, changed, outcome, tasks
+    return worker.paused, offered, worker.offset, worker.cuts, told, order, (changed, met), outcome, tasks
 
 
 def _outcome(world: World, worker: WorkerProcess) -> tuple[Any, ...]:

@@ -134,6 +134,18 @@ def test_trust(lock: str, code: int, hazards: dict[str, str], capsys: pytest.Cap
     assert result["exhausted"]
 
 
+@pytest.mark.parametrize(
+    ("lock", "word"), [("refuses_and_rolls_back", "kept"), ("keeps_its_session_lock", "stalled")]
+)
+def test_a_refusal_that_rolls_back_is_an_answer(
+    lock: str, word: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The holder was inside when the server refused. It had left when the ROLLBACK was done, and that was a stall."""
+    main(["trust", f"{HERE}:{lock}", "--crashes", "1", "--json"])
+    (result,) = json.loads(capsys.readouterr().out)["results"]
+    assert result["verdict"] == word
+
+
 @pytest.mark.deep
 def test_trust_beside_a_table_account_of_the_users(scenario_urls: tuple[str, str]) -> None:
     """The bank's table has a name of its own, and is gone afterwards; theirs is as it was."""

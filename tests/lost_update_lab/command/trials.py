@@ -100,6 +100,22 @@ def never_given_back(name: str, *, redis: Any) -> Iterator[None]:
     yield
 
 
+@contextmanager
+def refuses_and_rolls_back(name: str, *, sql: Any) -> Iterator[None]:
+    with sql.transaction():
+        if not sql.execute("SELECT pg_try_advisory_xact_lock(7)").fetchone()[0]:
+            raise KeptOut(name)
+        yield
+
+
+@contextmanager
+def keeps_its_session_lock(name: str, *, sql: Any) -> Iterator[None]:
+    with sql.transaction():
+        if not sql.execute("SELECT pg_try_advisory_lock(7)").fetchone()[0]:
+            raise KeptOut(name)
+    yield
+
+
 def no_lock(redis: Any) -> None: ...
 
 
