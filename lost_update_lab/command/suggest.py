@@ -17,6 +17,7 @@ from lost_update_lab.command.explore import STDERR
 from lost_update_lab.scenarios.result import INCONCLUSIVE, KEPT, NOT_EXPLORED, WIDTH
 from lost_update_lab.suggest.pairs import Pair, operations, pairs
 from lost_update_lab.suggest.recording import read
+from lost_update_lab.suggest.strays import strays
 from lost_update_lab.suggest.writing import name_of, source, why_not
 from lost_update_lab.under_test.scenario import Mistake
 
@@ -88,7 +89,17 @@ def _confirmed(able: Sequence[Pair], django: bool, target: Path) -> dict[str, di
         finally:
             trial.unlink()
         results = json.loads(told.read_text(encoding="utf-8"))["results"] if told.exists() else []
-    return {each["name"].rpartition("::")[2]: each for each in results}
+    found = {each["name"].rpartition("::")[2]: each for each in results}
+    return {name_of(pair): _as_recorded(pair, found.get(name_of(pair), {})) for pair in able}
+
+
+def _as_recorded(pair: Pair, result: dict[str, Any]) -> dict[str, Any]:
+    """A pair that did something else here than in the tests is not kept."""
+    if result.get("verdict") != KEPT:
+        return result
+    sent = zip((pair.first, pair.second), result["alone"].values(), strict=True)
+    told = next((told for operation, alone in sent if (told := strays(operation, alone))), "")
+    return {**result, "verdict": INCONCLUSIVE, "sentence": told} if told else result
 
 
 def _broken(result: dict[str, Any]) -> bool:

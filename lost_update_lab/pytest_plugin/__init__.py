@@ -323,7 +323,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     notes = dict[str, list[str]]()
     for each in (*_of_others(config), *_own(config)):
         if each.get("kept"):
-            for note in each["notes"]:
+            for note in (*each["notes"], *_survivors(each["mutations"])):
                 notes.setdefault(note, []).append(each["name"])
     if notes:
         terminalreporter.section("races that were kept: notes")
@@ -331,3 +331,13 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         more = f" and {len(names) - 3} more" if len(names) > 3 else ""
         terminalreporter.line(f"{', '.join(names[:3])}{more}")
         terminalreporter.line(fill(note, 98, initial_indent="  ", subsequent_indent="  "))
+
+
+def _survivors(tried: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """What the mutations came to."""
+    if tried:
+        from lost_update_lab.scenarios.result import SURVIVES, Mutation
+
+        found = [str(Mutation(**each["mutation"])) for each in tried if each["word"] == SURVIVES]
+        told = f"{len(found)} survive: {'; '.join(found)}" if found else "none survives"
+        yield f"mutations: {len(tried)} tried, {told}"

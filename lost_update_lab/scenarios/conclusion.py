@@ -124,6 +124,7 @@ def _result(opened: Opened, finding: Finding, notes: list[str], cannot_tell: boo
         cause=cause,
         remedy=remedy_of(remedy),
         notes=tuple(notes),
+        alone=opened.judge.serial.alone() if opened.judge.serial else {},
         replayed=finding.replayed,
     )
 

@@ -67,6 +67,8 @@ class Result:
     again: str = ""
     #: the pieces of its protection that were removed
     mutations: tuple[Tried, ...] = ()
+    #: what each worker sends if it comes first and nobody is beside it
+    alone: dict[str, tuple[str, ...]] = field(default_factory=dict)
     #: only this one schedule was run
     replayed: bool = False
     #: which part of a comparison it is (comparisons.py); and, for the comparison itself, all its parts

@@ -273,6 +273,14 @@ class SerialOrders:
         finally:
             self.harness.ahead, self.harness.seed, self.system.draws_ahead = 0, "", False
 
+    def alone(self) -> dict[str, tuple[str, ...]]:
+        """By worker, what it sends in an order in which it comes first."""
+        names, found = list(self.system.scenario.names), dict[str, tuple[str, ...]]()
+        for serial in self.all():
+            first = names[serial.order[0]]
+            found.setdefault(first, tuple(step.command for step in serial.steps if step.worker == first))
+        return {self.system.scenario.names[each]: sent for each, sent in sorted(found.items())}
+
     def all(self) -> list[Serial]:
         """The orders in which every operation happens."""
         return self.of(tuple(self.operations))

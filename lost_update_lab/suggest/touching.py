@@ -14,13 +14,13 @@ from lost_update_lab.suggest.recording import RecordedCommand
 #: reads, and takes a lock
 TAKES_LOCK = "locks"
 _NAME = r'((?:["`]?\w+["`]?\.)?["`]?\w+["`]?)'
-_TABLE = re.compile(rf"\b(?:FROM|JOIN|UPDATE|INTO|ONLY)\s+{_NAME}", re.IGNORECASE)
+TABLE_NAMED = re.compile(rf"\b(?:FROM|JOIN|UPDATE|INTO|ONLY)\s+{_NAME}", re.IGNORECASE)
 _WRITTEN = re.compile(
     rf"\b(?:(?:INSERT|REPLACE|MERGE)\s+(?:IGNORE\s+)?INTO|DELETE\s+FROM|(?<!FOR\s)(?<!KEY\s)(?<!DO\s)UPDATE)\s+"
     rf"(?:ONLY\s+)?{_NAME}",
     re.IGNORECASE,
 )
-_LOCKS = re.compile(
+TAKES_A_LOCK = re.compile(
     r"\bFOR\s+(?:NO\s+KEY\s+)?(?:UPDATE|SHARE|KEY\s+SHARE)\b|\bpg_(?:try_)?advisory|\bGET_LOCK\b"
     r"|\bLOCK\s+IN\s+SHARE\s+MODE\b",
     re.IGNORECASE,
@@ -66,14 +66,14 @@ def uses(command: RecordedCommand) -> list[Use]:
 def _of_sql(command: RecordedCommand) -> Iterator[Use]:
     text, values = _coded(command)
     written = set(_names(_WRITTEN, text))
-    there = dict.fromkeys(_names(_TABLE, text))
+    there = dict.fromkeys(_names(TABLE_NAMED, text))
     row = _row(command, text, values) if len(there) == 1 else {}
     for name in there:
         if name in written:
-            at_once = RELATIVE.search(text) or _INSERT.match(text.lstrip()) or _LOCKS.search(text)
+            at_once = RELATIVE.search(text) or _INSERT.match(text.lstrip()) or TAKES_A_LOCK.search(text)
             yield Use(name, AT_ONCE if at_once else WRITES, row, command.line)
         else:
-            yield Use(name, TAKES_LOCK if _LOCKS.search(text) else READS, row, command.line)
+            yield Use(name, TAKES_LOCK if TAKES_A_LOCK.search(text) else READS, row, command.line)
 
 
 def _names(pattern: re.Pattern[str], text: str) -> Iterator[str]:

@@ -342,6 +342,46 @@ def test_a_test_suite_becomes_scenarios_of_what_is_broken(project: Path, databas
     assert "race.worker('redeem 2', lambda: shop.redeem(code='XMAS', customer=1))" in source
 
 
+PLACED = """
+import shop
+
+class Order:
+    voucher = None
+
+    def place(self):
+        if self.voucher:
+            shop.redeem(self.voucher, customer=1)
+        else:
+            shop.refund("XMAS")
+"""
+ARRANGED = """
+import orders
+import shop
+
+def test_place():
+    with shop.connect() as db:
+        db.execute("DROP TABLE IF EXISTS voucher")
+        db.execute("CREATE TABLE voucher (code text PRIMARY KEY, uses int)")
+        db.execute("INSERT INTO voucher VALUES ('XMAS', 1)")
+    orders.Order.voucher = "XMAS"
+    orders.Order().place()
+"""
+
+
+def test_a_scenario_that_has_lost_what_the_test_arranged(project: Path) -> None:
+    """The order without its voucher was kept, and that was told of the one with it."""
+    refund = SHOP.replace(
+        "UPDATE voucher SET uses = uses + 1 WHERE code = %s", "DELETE FROM voucher WHERE code = %s"
+    )
+    (project / "shop.py").write_text(refund)
+    (project / "orders.py").write_text(PLACED)
+    (project / "test_shop.py").write_text(ARRANGED)
+    done = suggested(project, "--confirm", "--json")
+    (row,) = json.loads(done.stdout)["pairs"]
+    assert (row["verdict"], done.returncode) == ("inconclusive", 3), done.stderr
+    assert "no UPDATE voucher, DELETE voucher besides. What that test had arranged" in row["sentence"]
+
+
 APART = """
 import shop
 
