@@ -22,6 +22,7 @@ from lost_update_lab.gates import (
     mariadb,
     outside,
     process_memory,
+    recorded_calls,
     threads,
 )
 from lost_update_lab.gates.patch import Patches
@@ -81,6 +82,7 @@ GATES: tuple[Callable[[Patches], None], ...] = (
     logs.install,
     process_memory.install,
     celery.install,
+    recorded_calls.install,
 )
 T = TypeVar("T")
 _now = time.perf_counter  # the real one: workers see another

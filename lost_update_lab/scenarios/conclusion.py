@@ -8,6 +8,7 @@ from typing import Any
 
 from lost_update_lab.gates.at_a_time import AtATime
 from lost_update_lab.gates.invariant_clock import BY_TIMES_IN_ROWS, REAL_TIME_ASKED, InvariantClock
+from lost_update_lab.gates.recorded_calls import ASKED, RECORD_IT, RecordedCalls
 from lost_update_lab.model.bounds import Fault
 from lost_update_lab.model.errors import ON_ONE_HOST
 from lost_update_lab.model.system import UNBROKEN
@@ -45,6 +46,12 @@ def concluded(ready: Opened, finding: Finding, found: Control, replay: bool) -> 
         InvariantClock.virtual or searched.virtual_clocks.keys() & {POSTGRES, MARIADB}
     ):
         result = _by_another_clock(result)
+    if RecordedCalls.asked:
+        told = ASKED.format(" and ".join(RecordedCalls.asked))
+        found_there = "what the invariant says depends on what other schedules have called"
+        result = replace(
+            result, verdict=INCONCLUSIVE, schedule=None, sentence=found_there, cause=told, remedy=RECORD_IT
+        )
     if not replay and not result.schedule and (locked := _locked(ready)):
         result = replace(result, verdict=INCONCLUSIVE, cause=locked, remedy=remedy_of(ON_ONE_HOST))
     if result.verdict == INCONCLUSIVE:  # what makes it so holds for each hazard

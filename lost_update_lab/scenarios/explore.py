@@ -13,6 +13,7 @@ from typing import Any
 
 from lost_update_lab.embedded.one_core import one_core
 from lost_update_lab.gates.invariant_clock import InvariantClock
+from lost_update_lab.gates.recorded_calls import RecordedCalls
 from lost_update_lab.invariants import TableInvariant
 from lost_update_lab.model.epoch import Epoch
 from lost_update_lab.model.errors import Broken
@@ -173,6 +174,7 @@ def opened(
 ) -> Iterator[Opened]:
     """The setup has run, and what it left is known. The workers' time begins where its time ended. Raises Mistake."""
     InvariantClock.begin()
+    RecordedCalls.begin()
     of: Any = import_module(f"lost_update_lab.scenarios.on_{'mariadb' if servers.on_mariadb else 'postgres'}")
     with ExitStack() as stack:
         stack.enter_context(known_by_environment(servers))

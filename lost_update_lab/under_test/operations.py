@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import threading
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
@@ -14,6 +15,7 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from lost_update_lab.gates.recorded_calls import RecordedCalls
 from lost_update_lab.model.errors import Unanswered
 from lost_update_lab.model.gaps import Gap, read
 from lost_update_lab.model.server import Server
@@ -170,13 +172,15 @@ class Operations:
     def work(self, index: int) -> ResultText:
         for framework in self.frameworks:
             framework.begin_worker(index)
-        results = []
+        results, calls = [], RecordedCalls.of_worker(index)
         for operation in self.scenario.workers[index].operations:
             results.append(self._call(operation))
             self.done[index] += 1
         if self.scenario.redelivered and not self.scenario.twice and (place := here()):
             place.run.acknowledges(place.task)
-        return ResultText.of(results[0] if len(results) == 1 else results, self.known, self.unsteady)
+        result = results[0] if len(results) == 1 else results
+        counted = {} if self.ignored.calls else dict(Counter(f"called {each}" for each in calls))
+        return ResultText.of(result, self.known, self.unsteady, counted)
 
     def _call(self, operation: Operation) -> Any:
         handed = {name: getattr(self, f"_{name}")() for name in operation.wants}
@@ -293,7 +297,9 @@ class Operations:
         """What a schedule came to, by what is known now of what counts. `undisturbed`: as in KeysLeft."""
         results = [each.result for each in endings]
         anew = [
-            ResultText.of(each.value, self.known, self.unsteady) if isinstance(each, ResultText) else each
+            ResultText.of(each.value, self.known, self.unsteady, each.calls)
+            if isinstance(each, ResultText)
+            else each
             for each in results
         ]
         again = [replace(ending, result=result) for ending, result in zip(endings, anew, strict=True)]

@@ -15,7 +15,7 @@ from decimal import Decimal
 from enum import Enum
 from itertools import zip_longest
 from math import isfinite
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 from typing import Any
 from uuid import UUID
 
@@ -30,20 +30,27 @@ DEPTH, MOST = 4, 2000
 
 class ResultText(str):
     """A worker's result as a text; `value`: the result itself; `plain`: what is compared of it. `by_class`: the classes
-    of which nothing else is compared."""
+    of which nothing else is compared. `calls`: the mocks that the worker has called (recorded_calls.py), and how often
+    each: a part of its answer."""
 
     value: Any = None
+    calls: Mapping[str, int] = MappingProxyType({})
     plain: Any = None
     by_class: tuple[type, ...] = ()
 
     @classmethod
     def of(
-        cls, value: Any, known: Collection[str] | None = (), unsteady: Collection[type] = ()
+        cls,
+        value: Any,
+        known: Collection[str] | None = (),
+        unsteady: Collection[type] = (),
+        calls: Mapping[str, int] = MappingProxyType({}),
     ) -> ResultText:
         """`known`: the constants (fresh.py); None: all times are. `unsteady`: classes whose own texts do not count."""
-        made = cls(json.dumps(_Reader(known, unsteady).read(value, DEPTH), default=str, ensure_ascii=False))
-        reader = _Reader(known, unsteady)
-        made.value, made.plain = value, reader.read(value)
+        deep, reader = _Reader(known, unsteady).read(value, DEPTH), _Reader(known, unsteady)
+        made = cls(json.dumps([deep, calls] if calls else deep, default=str, ensure_ascii=False))
+        plain = reader.read(value)
+        made.value, made.calls, made.plain = value, calls, {"returned": plain, **calls} if calls else plain
         made.by_class = tuple(reader.by_class)
         return made
 
