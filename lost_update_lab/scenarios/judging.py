@@ -202,9 +202,12 @@ class Judge:
         yield from self._nearest(observed, whole, free)
 
     def _not_so(self, observed: FinishedSchedule, whole: Sequence[int]) -> Iterator[str]:
-        """Would it be right if leases had ended between the workers?"""
+        """Would it be right if leases had ended between the workers? Apart from its times: those are others then."""
         assert self.serial
-        if found := next((each for each in self.serial.all() if self._same(observed, each, whole)), None):
+        keys = replace(observed.outcome.keys, undisturbed=False)
+        timeless = replace(observed, outcome=replace(observed.outcome, keys=keys))
+        found = next((each for each in self.serial.all() if self._same(timeless, each, whole)), None)
+        if found and found.gaps:
             yield NOT_BETWEEN.format(self._in_words(found))
 
     def _nearest(self, observed: FinishedSchedule, whole: Sequence[int], free: set[int]) -> Iterator[str]:
@@ -214,16 +217,17 @@ class Judge:
         outcome = observed.outcome
 
         def distance(other: Serial) -> int:
-            tables = {*outcome.rows, *other.outcome.rows}
-            wrong = [t for t in tables if outcome.rows.get(t) != other.outcome.rows.get(t)]
+            here, there = outcome.rows_beside(other.outcome), other.outcome.rows_beside(outcome)
+            wrong = [t for t in {*here, *there} if here.get(t) != there.get(t)]
             wrong += outcome.keys.unlike(other.outcome.keys)
             return 2 * len(wrong) + len([i for i in whole if not self._answered(outcome, other.outcome, [i])])
 
         best = min(serials, key=distance)
         names = list(self.scenario.names.values())
         yield f"the nearest serial order: {self._in_words(best)}{self._undone(best)}"
-        for table in sorted({*outcome.rows, *best.outcome.rows}):
-            here, there = outcome.rows.get(table), best.outcome.rows.get(table)
+        rows, others = outcome.rows_beside(best.outcome), best.outcome.rows_beside(outcome)
+        for table in sorted({*rows, *others}):
+            here, there = rows.get(table), others.get(table)
             if here != there:
                 yield f"{table}: {_rows('here', here, there)}; {_rows('there', there, here)}"
         for key in outcome.keys.unlike(best.outcome.keys):

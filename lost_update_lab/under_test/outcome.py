@@ -40,10 +40,12 @@ Path = tuple[Hashable, ...]
 
 @dataclass(frozen=True, slots=True)
 class LeftBehind:
-    """`rows`: for each table that has changed since the beginning, its rows as sorted texts. `numbers`: those that
-    sequences gave to new rows, each with where it stands; `fresh`: the fresh keys in rows, likewise."""
+    """`rows`: for each table that has changed since the beginning, its rows as sorted texts; `timed`: the same with
+    their fresh times. `numbers`: those that sequences gave to new rows, each with where it stands; `fresh`: the fresh
+    keys in rows, likewise."""
 
     rows: Mapping[str, tuple[str, ...]]
+    timed: Mapping[str, tuple[str, ...]]
     numbers: Mapping[int, str] = field(default_factory=dict)
     fresh: Mapping[str, str] = field(default_factory=dict)
 
@@ -87,12 +89,14 @@ class Outcome:
     keys: KeysLeft
     known: Collection[str] = ()
 
-    @property
-    def rows(self) -> Mapping[str, tuple[str, ...]]:
-        return self.left.rows
+    def rows_beside(self, other: Outcome) -> Mapping[str, tuple[str, ...]]:
+        """The rows by which the two are compared. As long as no time passes, all clocks show the same, so a time is
+        another one only if it was computed in another way."""
+        both = self.keys.undisturbed and other.keys.undisturbed
+        return self.left.timed if both else self.left.rows
 
     def left_the_same(self, other: Outcome) -> bool:
-        return self.rows == other.rows and not self.keys.unlike(other.keys)
+        return self.rows_beside(other) == other.rows_beside(self) and not self.keys.unlike(other.keys)
 
     def answered_the_same(self, other: Outcome, workers: Collection[int], kinds: Sequence[Hashable]) -> bool:
         """`kinds`: for each worker, what it did. Those that did the same answer with the same things in the same
@@ -189,6 +193,7 @@ class _Canonical:
         self.rows = {table: [self._marked(table, row) for row in of] for table, of in changed.items()}
         self._colours: dict[tuple[int, Hashable], str] = {}
         self._fresh: dict[str, str] = {}
+        self.shows_times = False
 
     def _marked(self, table: Table, row: Row) -> Row:
         marked, old = self.drawn.marked, self.old[table]
@@ -213,21 +218,19 @@ class _Canonical:
                 for key in fresh_keys(json.dumps(value, ensure_ascii=False, default=str), self.known)
             )
         texts = self._texts()
-        found = {
-            table.title: tuple(
-                sorted(
-                    [*map(partial(self._unchanged, table), of), *(text for t, _, text in texts if t is table)]
-                )
-            )
-            for table, of in self.same.items()
-        }
+        same = {table: list(map(partial(self._unchanged, table), of)) for table, of in self.same.items()}
+        found = _by_table(same, texts)
+        timed = found
+        if any(NOW in text for *_, text in texts):
+            self.shows_times = True
+            timed = _by_table(same, self._texts())
         numbers = _where(
             (row[name], table.title, name, text)
             for table, row, text in texts
             for name in table.meaningless
             if isinstance(row[name], int) and self._is_new(table, name, row)
         )
-        return LeftBehind(found, numbers, self._fresh)
+        return LeftBehind(found, timed, numbers, self._fresh)
 
     def _referring(self, texts: list[tuple[Table, Row, str]]) -> Mapping[Any, list[tuple[str, str, str]]]:
         """For each row, by its table and key, those that refer to it. Two new rows with the same values are told apart
@@ -267,12 +270,22 @@ class _Canonical:
             return [self._told(each) for each in value]
         if isinstance(value, int | float | Decimal) and not isinstance(value, bool):
             told = number(value) if isinstance(value, Decimal) else value
-            return NOW if is_fresh(float(value), self.known) else told
+            return NOW if is_fresh(float(value), self.known) and not self.shows_times else told
         if not isinstance(value, str):
             return value
         for key in {*fresh_keys(value, self.known)}:
             value = value.replace(key, f"{RANDOM} {self._fresh.get(key_of(key), '')}".rstrip())
-        return without_clock(value, self.known)
+        return value if self.shows_times else without_clock(value, self.known)
+
+
+def _by_table(
+    same: Mapping[Table, list[str]], texts: Sequence[tuple[Table, Row, str]]
+) -> dict[str, tuple[str, ...]]:
+    """Rows that have not changed, and those that have, as sorted texts."""
+    return {
+        table.title: tuple(sorted([*of, *(text for t, _, text in texts if t is table)]))
+        for table, of in same.items()
+    }
 
 
 def key_in(table: Table, row: Row) -> str:
