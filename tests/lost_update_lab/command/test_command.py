@@ -146,6 +146,13 @@ def test_a_refusal_that_rolls_back_is_an_answer(
     assert result["verdict"] == word
 
 
+def test_a_lock_with_a_table_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    """It was refused: "make it in the setup", which `trust` has none of."""
+    assert main(["trust", f"{HERE}:makes_its_table", "--crashes", "1", "--json"]) == 1
+    (result,) = json.loads(capsys.readouterr().out)["results"]
+    assert result["hazards"] == {"contention": "kept", "crash": "stalled"}
+
+
 @pytest.mark.deep
 def test_trust_beside_a_table_account_of_the_users(scenario_urls: tuple[str, str]) -> None:
     """The bank's table has a name of its own, and is gone afterwards; theirs is as it was."""

@@ -109,6 +109,15 @@ def refuses_and_rolls_back(name: str, *, sql: Any) -> Iterator[None]:
 
 
 @contextmanager
+def makes_its_table(name: str, *, sql: Any) -> Iterator[None]:
+    sql.execute("CREATE TABLE IF NOT EXISTS my_lock (name text PRIMARY KEY)")
+    while not sql.execute("INSERT INTO my_lock VALUES (%s) ON CONFLICT DO NOTHING", [name]).rowcount:
+        time.sleep(1)
+    yield
+    sql.execute("DELETE FROM my_lock WHERE name = %s", [name])
+
+
+@contextmanager
 def keeps_its_session_lock(name: str, *, sql: Any) -> Iterator[None]:
     with sql.transaction():
         if not sql.execute("SELECT pg_try_advisory_lock(7)").fetchone()[0]:
