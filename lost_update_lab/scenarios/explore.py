@@ -43,7 +43,7 @@ from lost_update_lab.under_test.scenario import (
     limits_of,
     workers_of,
 )
-from lost_update_lab.under_test.servers import Servers, choose, known_by_environment
+from lost_update_lab.under_test.servers import Servers, check_redis, choose, known_by_environment
 
 #: replays this schedule instead of exploring (`lost-update-lab replay`)
 REPLAY = "LOST_UPDATE_LAB_REPLAY"
@@ -176,6 +176,7 @@ def opened(
     InvariantClock.begin()
     RecordedCalls.begin()
     of: Any = import_module(f"lost_update_lab.scenarios.on_{'mariadb' if servers.on_mariadb else 'postgres'}")
+    check_redis(servers)
     with ExitStack() as stack:
         stack.enter_context(known_by_environment(servers))
         connection = stack.enter_context(of.prepared(servers, disposable))

@@ -12,6 +12,8 @@ from lost_update_lab.schedule.world import Chooser, World
 
 _LETTERS = string.ascii_letters
 _PART = re.compile(r"(\d*)([a-zA-Z])")
+#: how many digits a number of first transitions may have
+MOST_DIGITS = 6
 
 
 def encode(choices: Sequence[int]) -> str:
@@ -34,6 +36,8 @@ def decode(text: str) -> list[int]:
         raise ValueError(f"{text!r} is no schedule: numbers and letters in turn, as 12a3c")
     choices: list[int] = []
     for zeros, letter in _PART.findall(text):
+        if len(zeros) > MOST_DIGITS:
+            raise ValueError(f"{text!r} is no schedule: none is that long")
         choices += [0] * int(zeros or 0) + [_LETTERS.index(letter) + 1]
     return choices
 

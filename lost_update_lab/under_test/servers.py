@@ -104,6 +104,21 @@ def choose(database: str = "", keys: str = "") -> Servers:
     return Servers(found, keys or os.environ.get(REDIS) or embedded(REDIS))
 
 
+def check_redis(servers: Servers) -> None:
+    """Raises Mistake if nobody answers there."""
+    if not servers.redis:
+        return
+    try:
+        with redis.Redis.from_url(servers.redis) as client:
+            client.ping()
+    except (redis.RedisError, ValueError) as error:
+        where = re.sub("//[^/]*@", "//", servers.redis)  # without its password
+        raise Mistake(
+            f"Redis cannot be used at {where}: {str(error).rstrip('.')}. Start that server, or unset REDIS_URL: then an "
+            "embedded one is started"
+        ) from None
+
+
 @contextmanager
 def known_by_environment(servers: Servers) -> Iterator[None]:
     """In this block DATABASE_URL and REDIS_URL say where they are."""

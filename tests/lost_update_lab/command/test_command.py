@@ -192,6 +192,7 @@ def test_trust_beside_a_table_account_of_the_users(scenario_urls: tuple[str, str
             "--page /nowhere/page.html: no file can be",
         ),
         (["replay", f"{HERE}:voucher/v/!"], "is no id of a schedule"),
+        (["replay", f"{HERE}:voucher/v/9999999999999999a"], "is no schedule: none is that long"),
     ],
 )
 def test_bad_usage(arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -386,6 +386,21 @@ def test_a_deadlock_is_known_by_its_code(error: Exception, word: bool) -> None:
     assert is_deadlock(error) == word
 
 
+@pytest.mark.parametrize(
+    ("url", "told"),
+    [
+        ("redis://:secret@127.0.0.1:1/0", "127.0.0.1:1/0: Error 111"),
+        ("nonsense", "nonsense: Redis URL must specify"),
+    ],
+)
+def test_a_redis_that_does_not_answer(trial: Trial, url: str, told: str) -> None:
+    """Whose password is nobody's business."""
+    with pytest.raises(Mistake, match="Redis cannot be used at .* unset REDIS_URL") as raised:
+        trial(two(redeem), setup=one_voucher, redis=url)
+    assert told in str(raised.value)
+    assert "secret" not in str(raised.value)
+
+
 def test_a_server_that_is_too_old(trial: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(servers, "OLDEST", 990_000)
     with pytest.raises(Mistake, match=r"PostgreSQL 99 or newer is needed, this is \d\d"):
