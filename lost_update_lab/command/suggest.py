@@ -143,6 +143,8 @@ def _tell(
 
 
 def _row(pair: Pair, result: dict[str, Any]) -> dict[str, Any]:
+    faults = (result.get("schedule") or {}).get("faults") or ()
+    found = result.get("sentence", "") + f" (in an order with a fault: {', '.join(faults)})" * bool(faults)
     cannot = f"write this scenario by hand: {reason}" if (reason := why_not(pair)) else ""
     return {
         "pair": pair.title,
@@ -150,6 +152,6 @@ def _row(pair: Pair, result: dict[str, Any]) -> dict[str, Any]:
         "meet": pair.meet,
         "why": pair.why,
         "verdict": result.get("verdict", ""),
-        "sentence": cannot or result.get("sentence", ""),
+        "sentence": cannot or found,
         "id": result.get("id", ""),
     }

@@ -114,8 +114,8 @@ def check_redis(servers: Servers) -> None:
     except (redis.RedisError, ValueError) as error:
         where = re.sub("//[^/]*@", "//", servers.redis)  # without its password
         raise Mistake(
-            f"Redis cannot be used at {where}: {str(error).rstrip('.')}. Start that server, or unset REDIS_URL: then an "
-            "embedded one is started"
+            f"Redis cannot be used at {where}: {str(error).rstrip('.')}. Start that server, or unset REDIS_URL: "
+            "then an embedded one is started"
         ) from None
 
 

@@ -395,7 +395,7 @@ def test_a_deadlock_is_known_by_its_code(error: Exception, word: bool) -> None:
 )
 def test_a_redis_that_does_not_answer(trial: Trial, url: str, told: str) -> None:
     """Whose password is nobody's business."""
-    with pytest.raises(Mistake, match="Redis cannot be used at .* unset REDIS_URL") as raised:
+    with pytest.raises(Mistake, match=r"Redis cannot be used at .* unset REDIS_URL") as raised:
         trial(two(redeem), setup=one_voucher, redis=url)
     assert told in str(raised.value)
     assert "secret" not in str(raised.value)
