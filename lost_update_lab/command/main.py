@@ -91,6 +91,8 @@ def parser() -> argparse.ArgumentParser:
     exploring.set_defaults(run=explore)
     trusting = commands.add_parser("trust", help="can I trust this lock with money?", epilog=EXIT_CODES)
     trusting.add_argument("lock", metavar="MODULE:LOCK", help="takes a name and gives a context manager")
+    told = "how many callers the lock has: 2, or 3, which takes longer (2)"
+    trusting.add_argument("--workers", type=int, choices=(2, 3), default=2, help=told)
     trusting.set_defaults(run=trust)
     for each in (exploring, trusting):
         _bounds(each)

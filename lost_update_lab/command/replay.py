@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import Any
 
 from lost_update_lab.command.explore import bounds_of, explored, found
-from lost_update_lab.command.trust import PREFIX, bank, trusted
+from lost_update_lab.command.trust import bank, on_trial, trusted
 from lost_update_lab.scenarios.reports import page
 from lost_update_lab.scenarios.result import KEPT
 from lost_update_lab.scenarios.schedule import OF_LETTER
@@ -29,7 +29,7 @@ REMEDY = "An id looks like shop.scenarios:voucher/v/3a2, or like test_voucher.py
 #: the trial of a lock (trust.py), as a function that takes `race`
 ON_TRIAL = """
 def test_{title}(race):
-    bank(race, {lock})
+    bank(race, {lock}, workers={workers})
     race.explore(faults=1, control=False)
 """
 
@@ -43,8 +43,8 @@ def replay(given: argparse.Namespace) -> int:
     if "::" in of:
         return _test(of, f"{letter}/{schedule}", given.page)
     bounds = bounds_of(given)
-    if of.startswith(PREFIX):
-        results = trusted(of.removeprefix(PREFIX), bounds, f"{letter}/{schedule}")
+    if lock := on_trial(of):
+        results = trusted(*lock, bounds, f"{letter}/{schedule}")
     else:
         results = explored(of, bounds, f"{letter}/{schedule}")
     print("\n\n".join(map(str, results)))
@@ -119,7 +119,7 @@ def _written(of: str) -> tuple[list[str], str]:
     """The imports of a test, and the source of the function that explores. Raises Mistake."""
     if "::" in of:
         return _of_a_test(of)
-    name = of.removeprefix(PREFIX)
+    name, workers = on_trial(of) or (of, 0)
     module, _, function = name.partition(":")
     thing = found(name)
     if name == of:
@@ -129,7 +129,7 @@ def _written(of: str) -> tuple[list[str], str]:
         f"from {bank.__module__} import {bank.__name__}",
         f"from {module} import {function.partition('.')[0]}",
     ]
-    return [*lines, "", ""], ON_TRIAL.format(title=function.replace(".", "_"), lock=function)
+    return [*lines, "", ""], ON_TRIAL.format(title=function.replace(".", "_"), lock=function, workers=workers)
 
 
 def _of_a_test(of: str) -> tuple[list[str], str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import inspect
 import os
+import re
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
@@ -25,30 +26,37 @@ from lost_update_lab.under_test import mariadb
 from lost_update_lab.under_test.scenario import HANDED_IN, Mistake
 from lost_update_lab.under_test.servers import Servers
 
-OPENING, AMOUNTS = 100, {"Ann": 10, "Bob": 20}
+OPENING, AMOUNTS = 100, {"Ann": 10, "Bob": 20, "Cid": 40}
 #: its table, in whatever database it is given: no other table has this name
 TABLE = "lost_update_lab_account"
 READ = f"SELECT balance FROM {TABLE} WHERE id = 1"  # noqa: S608
 WRITE = f"UPDATE {TABLE} SET balance = %s WHERE id = 1"  # noqa: S608
 ENTERED = ("__enter__", "__exit__"), ("__aenter__", "__aexit__")
-#: how the ids of its schedules begin
-PREFIX = "trust:"
+#: how the ids of its schedules begin: `trust:`; with three callers `trust3:`
+_PREFIX = re.compile(r"trust(3?):")
 #: seconds for the whole trial
 BUDGET = 45.0
 
 
 def trust(given: argparse.Namespace) -> list[Result]:
-    return trusted(given.lock, bounds_of(given))
+    return trusted(given.lock, given.workers, bounds_of(given))
 
 
-def trusted(name: str, bounds: Mapping[str, Any], replay: str = "") -> list[Result]:
+def on_trial(of: str) -> tuple[str, int] | None:
+    """The lock that this first part of an id names, and how many callers it had. None: it names no lock."""
+    found = _PREFIX.match(of)
+    return (of[found.end() :], int(found[1] or 2)) if found else None
+
+
+def trusted(name: str, workers: int, bounds: Mapping[str, Any], replay: str = "") -> list[Result]:
     """The lock `module:name` on trial, or only one schedule of it. One that makes a table of its own is used once in
     the setup, and makes it there."""
+    prefix = "trust:" if workers == 2 else f"trust{workers}:"
     lock = found(name)
     bounds = {"budget": BUDGET, "faults": 1, "kinds": frozenset(Fault), **bounds}
     for used in (False, True):
-        race = Race(name, again=again(f"{PREFIX}{name}", bounds), replay=replay, **bounds)
-        bank(race, lock, used=used)
+        race = Race(name, again=again(f"{prefix}{name}", bounds), replay=replay, **bounds)
+        bank(race, lock, workers, used)
         try:
             race.explore(control=False)
         except NotKept:
@@ -61,15 +69,15 @@ def trusted(name: str, bounds: Mapping[str, Any], replay: str = "") -> list[Resu
     return [replace(result, notes=(*result.notes, *_hazards(result))) for result in race.results]
 
 
-def bank(race: Race, lock: Any, used: bool = False) -> None:
-    """Two deposits on one account, each read, computed and written under the lock. `used`: it has been used before.
-    Raises Mistake."""
+def bank(race: Race, lock: Any, workers: int = 2, used: bool = False) -> None:
+    """Two or three deposits on one account, each read, computed and written under the lock. `used`: it has been used
+    before. Raises Mistake."""
     wants = _wants(race.name, lock)
     race.overrides["waits_only"] = True
     race.setup(_open)
     if used:
         race.setup(partial(_deposit(race.name, lock, wants), 0))
-    for name, amount in AMOUNTS.items():
+    for name, amount in list(AMOUNTS.items())[:workers]:
         race.worker(name, _deposit(race.name, lock, wants), amount)
     race.invariant(_kept, "money is lost: a deposit that was acknowledged is not on the account")
 
@@ -197,12 +205,12 @@ async def _released(lock: Any, *error: object) -> None:
     await lock.release()
 
 
-def _kept(ann: object, bob: object) -> bool:
+def _kept(*results: object) -> bool:
     """The deposit of a worker that was cut off may be on the account or not."""
     with _connected() as sql:
         row = _ask(sql, f"SELECT balance FROM {TABLE}")  # noqa: S608
     possible = {OPENING}
-    for amount, result in zip(AMOUNTS.values(), (ann, bob), strict=True):
+    for amount, result in zip(AMOUNTS.values(), results, strict=False):
         done = {each + amount for each in possible}
         possible = done if result == amount else possible | done
     return bool(row and row[0] in possible)

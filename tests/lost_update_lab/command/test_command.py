@@ -153,6 +153,15 @@ def test_a_lock_with_a_table_of_its_own(capsys: pytest.CaptureFixture[str]) -> N
     assert result["hazards"] == {"contention": "kept", "crash": "stalled"}
 
 
+def test_a_third_caller(capsys: pytest.CaptureFixture[str]) -> None:
+    lock = ["trust", f"{HERE}:lets_the_third_in", "--faults", "0", "--workers", "3", "--json"]
+    assert main(lock) == 1
+    (result,) = json.loads(capsys.readouterr().out)["results"]
+    assert result["again"].startswith(f"lost-update-lab replay trust3:{HERE}:lets_the_third_in/v/")
+    assert main(["replay", f"trust3:{HERE}:lets_the_third_in/{result['id']}", "--faults", "0"]) == 0
+    assert "bank(race, lets_the_third_in, workers=3)" in as_test(f"trust3:{HERE}:lets_the_third_in", "v/3a")
+
+
 @pytest.mark.deep
 def test_trust_beside_a_table_account_of_the_users(scenario_urls: tuple[str, str]) -> None:
     """The bank's table has a name of its own, and is gone afterwards; theirs is as it was."""

@@ -118,6 +118,14 @@ def makes_its_table(name: str, *, sql: Any) -> Iterator[None]:
 
 
 @contextmanager
+def lets_the_third_in(name: str, *, redis: Any) -> Iterator[None]:
+    while redis.incr(name) == 2:  # it counts itself, and forgets that it does so each time
+        time.sleep(1)
+    yield
+    redis.delete(name)
+
+
+@contextmanager
 def keeps_its_session_lock(name: str, *, sql: Any) -> Iterator[None]:
     with sql.transaction():
         if not sql.execute("SELECT pg_try_advisory_lock(7)").fetchone()[0]:
