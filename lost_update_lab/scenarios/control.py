@@ -136,7 +136,7 @@ def _controlled(opened: Opened) -> Control:
     without = _without_locks(opened, BREACHES)
     if without.breaks:
         return Control()
-    plain = _by_serial_orders(opened)
+    plain = _without_invariants(opened)
     if not without.locks:
         allowed = _allowed(plain) if plain and not opened.scenario.redelivered else ()
         return Control(ALLOWED.format("; ".join(allowed))) if allowed else Control()
@@ -150,21 +150,19 @@ def _controlled(opened: Opened) -> Control:
     return Control(NOT_NEEDED.format(without.locks))
 
 
-def _by_serial_orders(opened: Opened) -> Opened | None:
-    """The same without its invariants. None: it has none, or a worker alone, which loses no update."""
+def _without_invariants(opened: Opened) -> Opened | None:
+    """None: it has none, or a worker alone, which loses no update."""
     if not opened.scenario.invariants or len(opened.scenario.callers) < 2:
         return None
-    scenario = replace(opened.scenario, invariants=(), always=())
-    plain = replace(opened, scenario=scenario, judge=Judge(scenario))
-    with plain.harness() as (harness, system):
-        plain.compare_with(SerialOrders(harness, system))
-    return plain
+    plain = replace(opened.scenario, invariants=(), always=())
+    return replace(opened, scenario=plain, judge=Judge(plain))
 
 
 def _allowed(opened: Opened) -> Sequence[str]:
     """What an order without any fault comes to, as no serial order does. (): every one comes to what one does."""
     opened.scenario = replace(opened.scenario, faults=0, most=(), kinds=frozenset())
     with opened.harness() as (harness, system):
+        opened.compare_with(SerialOrders(harness, system))
         search = UntilBroken(harness)
         search.wanted = (VIOLATED,)
         if not (found := search.explore().smallest(VIOLATED)):
@@ -182,19 +180,21 @@ class _WithoutLocks(NamedTuple):
 
 
 def _without_locks(opened: Opened, words: Collection[str]) -> _WithoutLocks:
-    unlocked = Unlocked()
+    """Right is what the serial orders with the locks have come to; where these were not run, those without them."""
+    unlocked, orders = Unlocked(), opened.judge.serial
     with ExitStack() as stack:
         stack.callback(setattr, opened, "judge", opened.judge)
-        orders = opened.judge.serial  # with the locks: what they come to is right
-        opened.judge = judge = Judge(
-            opened.scenario
-        )  # what it notes is not true of the scenario with its locks
-        if not opened.scenario.invariants:
-            judge.serial = orders
+        opened.judge = judge = Judge(opened.scenario)  # the notes of this one are none on the scenario itself
+        judge.serial = None if opened.scenario.invariants else orders
         harness, system = stack.enter_context(opened.harness([unlocked.install]))
-        SerialOrders(harness, system).all()
+        system.exact = False  # the keys of locks have leases, and hold anything without those
+        own = SerialOrders(harness, system)
+        own.all()
         if not unlocked.taken:
             return _WithoutLocks("", False)
+        if not (opened.scenario.invariants or orders):
+            judge.serial = own
+            own.close()
         search = UntilBroken(harness)
         search.wanted = words
         searched = search.explore()

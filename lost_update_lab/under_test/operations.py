@@ -139,6 +139,8 @@ class Operations:
         #: the keys with a lease whose values are others in each run
         self.moving: Collection[str] = ()
         self.drawn = NOT_MEASURED
+        #: times and leases count while no time passes (KeysLeft)
+        self.exact = True
         #: each sequence begins further ahead, and by how far it does
         self.draws_ahead = False
         self.ahead: Mapping[int, int] = {}
@@ -239,7 +241,8 @@ class Operations:
                 raise Unanswered
             self._outcomes[held] = self._left_behind(seen or self.looked())
         left, keys = self._outcomes[held]
-        keys = replace(keys, undisturbed=not (contents.get(PASSED) or any(map(is_struck, endings))))
+        disturbed = contents.get(PASSED) or any(map(is_struck, endings))
+        keys = replace(keys, undisturbed=self.exact and not disturbed)
         outcome = Outcome(self._answers(endings), left, keys, self.known)
         return FinishedSchedule(endings, stuck, outcome, broken_in(contents), read(contents.get(GAPS, b"")))
 
