@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
+from lost_update_lab.model.bounds import SECOND
 from lost_update_lab.model.commands import Step
 from lost_update_lab.model.errors import LET_IT_SLEEP, MORE_TIME, SHORTER, Broken
 from lost_update_lab.model.transitions import FREE, STEPS, Kind, Transition
@@ -79,7 +80,9 @@ def _still_bounded(world: World) -> None:
     if world.decisions % (2 * MOST_AT_ONCE) == 0 and _spins(world.steps[-MOST_AT_ONCE:], world.now):
         raise Broken(SPINS.format(who=world.steps[-1].worker, last=_last(world)), LET_IT_SLEEP)
     if world.decisions > MOST_DECISIONS:
-        told = f"a schedule did not end within {MOST_DECISIONS} decisions; last: {_last(world)}"
+        told = (
+            f"a schedule did not end within {MOST_DECISIONS} decisions; last: {_last(world)}{_longest(world)}"
+        )
         raise Broken(told, SHORTER)
 
 
@@ -91,6 +94,16 @@ def _spins(steps: Sequence[Step], now: int) -> bool:
 
 def _last(world: World) -> str:
     return ", ".join(step.command for step in world.steps[-4:])
+
+
+def _longest(world: World) -> str:
+    """Waiters are watched until the last lease could end, whoever has it."""
+    (_, key), end = max(world.leases().items(), key=lambda lease: lease[1], default=(("", ""), 0))
+    return (
+        f"; waiters poll until the longest lease could end, that of {key} after {end / SECOND:g} s"
+        if key
+        else ""
+    )
 
 
 def apply(world: World, transition: Transition) -> Task | None:

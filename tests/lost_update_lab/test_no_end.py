@@ -24,6 +24,7 @@ Explore = Callable[..., SearchResult]
 
 
 def for_ever(own: bank.Bank, amount: int) -> str:
+    own.redis.set("session", 1, ex=3600)
     while True:
         own.redis.incr("count")
 
@@ -44,6 +45,7 @@ def test_without_a_budget_the_length_of_a_schedule_is_bounded(
     result = explore(for_ever)
     assert not result.exhausted
     assert "did not end within 200 decisions; last: INCRBY" in result.cause
+    assert "until the longest lease could end, that of session after 3600 s" in result.cause
 
 
 def spins(own: bank.Bank, amount: int) -> str:
