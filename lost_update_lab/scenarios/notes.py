@@ -11,6 +11,7 @@ from lost_update_lab.runs.found import SearchResult
 from lost_update_lab.scenarios.exploration import Opened
 from lost_update_lab.scenarios.judging import ABORTED, BETWEEN
 from lost_update_lab.scenarios.serial import Serial
+from lost_update_lab.scenarios.ties import ties
 from lost_update_lab.under_test.operations import VIOLATED
 from lost_update_lab.under_test.results import ResultText
 
@@ -53,6 +54,8 @@ def notes_of(opened: Opened, searched: SearchResult) -> Iterator[str]:
     orders = _orders(opened)
     if opened.scenario.invariants and orders and all(each.judgement.word == VIOLATED for each in orders):
         yield EVEN_IN_TURNS
+    if VIOLATED in searched.words:
+        yield from ties(orders, opened.database.tables)
     if remembered := [each for each in opened.remembered if not _OF_A_MOCK.search(each)]:
         held = ", ".join(remembered)
         yield f"{held} is not the same after each schedule. Each worker should begin like a new process"

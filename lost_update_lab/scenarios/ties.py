@@ -1,0 +1,41 @@
+"""Two operations have written the same time, and a command orders rows by it, or looks for it.
+
+The workers' clocks stand still between commands, so two operations in a row write one time, which real ones hardly do.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Sequence
+
+from lost_update_lab.scenarios.serial import Serial
+from lost_update_lab.snapshot.catalogue import Table
+from lost_update_lab.under_test.fresh import TIME
+
+TIE = (
+    "two operations have written the same time, as the workers' clocks stand still between commands, and a command "
+    "orders rows by {}, or looks for it. If that breaks it: order by a number of a sequence, too, or compare a version"
+)
+_WRITE = re.compile(r"\s*(INSERT|UPDATE|MERGE|REPLACE)\b", re.IGNORECASE)
+_BY = r"\b(?:ORDER\s+BY|WHERE|MAX\s*\(|MIN\s*\()[^;]*\b{}\b"
+
+
+def ties(orders: Sequence[Serial], tables: Collection[Table]) -> Iterator[str]:
+    """Once at most. `orders`: the serial ones."""
+    names = {each.name for of in tables for each in of.columns if each.type.startswith(("time", "date"))}
+    for serial in orders:
+        writers = defaultdict[str, set[str]](set)
+        for step in serial.steps:
+            if _WRITE.match(step.command):
+                for time in TIME.findall(step.command):
+                    writers[time].add(step.worker)
+        commands = [step.command for step in serial.steps]
+        by = [name for name in sorted(names) if any(_asks_by(name, each) for each in commands)]
+        if by and any(len(who) > 1 for who in writers.values()):
+            yield TIE.format(" and ".join(by))
+            return
+
+
+def _asks_by(column: str, command: str) -> bool:
+    return bool(re.search(_BY.format(re.escape(column)), command, re.IGNORECASE))
