@@ -42,7 +42,8 @@ def transitions(world: World) -> list[Transition]:
             if world.bounds.allow(faults.begun(world), Fault.PAUSE, len(lag)):
                 found.append(Transition(Kind.PAUSE, "+".join(lag)))
     found += [Transition(Kind.RESUME, w.name) for w in paused if may_resume(world, w, not found)]
-    found = found or [Transition(Kind.STEP, task.name) for task in later]
+    if all(transition.cost for transition in found):  # a pause may also not come
+        found = [*(Transition(Kind.STEP, task.name) for task in later), *found]
     found += faults.transitions(world, steppers)
     if found and all(transition.cost for transition in found):  # a fault may also not come
         found.insert(0, Transition(Kind.STOP))

@@ -11,6 +11,8 @@ from typing import Any
 import psycopg
 import pytest
 from redis.asyncio import Redis
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 
 from lost_update_lab import Result, worker
@@ -197,4 +199,20 @@ async def gives_up() -> str:
 def test_a_time_out_comes_by_virtual_time(trial: Trial) -> None:
     late = lambda one, other: (one, other) == ("late", "late"), "no time-out"
     result = trial([gives_up, gives_up], invariant=late)
+    assert (result.verdict, result.exhausted) == ("kept", True), str(result)
+
+
+async def adds_beside_a_sleeper() -> None:
+    async with Redis.from_url(os.environ["REDIS_URL"], retry=Retry(NoBackoff(), 0)) as keys:
+        while not await keys.set("lock", 1, nx=True):
+            await asyncio.sleep(1)
+        sleeper = asyncio.create_task(asyncio.sleep(3))
+        await keys.incr("count")
+        sleeper.cancel()
+        await keys.delete("lock")
+
+
+def test_a_reply_is_heard_where_only_a_pause_could_come_besides(trial: Trial) -> None:
+    """The holder had a timer, so that it could be paused. If it was not, it never heard its reply: `stalled`."""
+    result = trial([adds_beside_a_sleeper] * 2, pauses=1, control=False)
     assert (result.verdict, result.exhausted) == ("kept", True), str(result)
