@@ -46,6 +46,7 @@ _CLIENTS = (
         "aiomysql",
     ),
     *("sqlalchemy", "django", "kazoo", "logging", "weakref", "typing"),
+    "unittest.mock",  # what a mock has recorded: gates/recorded_calls.py
 )
 #: a ready-made invariant, and the tables that it is asked about, are no state of the user's code
 _OURS = ("lost_update_lab.invariants", "lost_update_lab.snapshot")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
 from lost_update_lab.model.bounds import Fault
@@ -24,8 +23,6 @@ BY_CLASS = (
     "the answer of {} is compared by its class only, or holds an object that is: {}. Return plain values, or give an "
     "invariant that takes the results"
 )
-#: what gates/recorded_calls.py looks after
-_OF_A_MOCK = re.compile(r"\._mock_\w+$|\.method_calls$")
 SENT_ONCE = (
     "the client that an operation asks for (`redis`) sends no command a second time. redis.Redis() does, by default: a "
     "command whose reply is lost is then executed twice. If your own client is made so, let the operation make it"
@@ -56,8 +53,8 @@ def notes_of(opened: Opened, searched: SearchResult) -> Iterator[str]:
         yield EVEN_IN_TURNS
     if VIOLATED in searched.words:
         yield from ties(orders, opened.database.tables)
-    if remembered := [each for each in opened.remembered if not _OF_A_MOCK.search(each)]:
-        held = ", ".join(remembered)
+    if opened.remembered:
+        held = ", ".join(opened.remembered)
         yield f"{held} is not the same after each schedule. Each worker should begin like a new process"
     names = ", ".join(
         sorted(f"{table}.{column}" for table, column in opened.left_out if table in opened.touched)
