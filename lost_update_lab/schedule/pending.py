@@ -39,7 +39,7 @@ def stand(world: World, task: Task, op: Op) -> None:
     if world.ending:
         halt(task)
     random_choice.acts(world, task)
-    task.worker.met = op.text == "ROLLBACK" and task is task.worker.main and not _is_alone(world, task)
+    task.worker.met = _meets_another(world, task, op)
     task.stands_before(op)
 
 
@@ -125,6 +125,12 @@ def between(world: World, task: Task, op: Op, place: str = "") -> None:
     world.record(task.worker.name, task.name, "step", op.text, told)
     lost = task.loses_reply  # its reply: nothing more is sent that could have another one
     stand(world, task, replace(op, identity=op.identity + b" looked", silent=lost))
+
+
+def _meets_another(world: World, task: Task, op: Op) -> bool:
+    """See WorkerProcess.met. What a fault has made it undo is no refusal."""
+    undoes = op.text == "ROLLBACK" and task is task.worker.main and not task.worker.struck
+    return undoes and not _is_alone(world, task)
 
 
 def _is_alone(world: World, task: Task) -> bool:
