@@ -51,22 +51,25 @@ def on_trial(of: str) -> tuple[str, int] | None:
 def trusted(name: str, workers: int, bounds: Mapping[str, Any], replay: str = "") -> list[Result]:
     """The lock `module:name` on trial, or only one schedule of it. One that makes a table of its own is used once in
     the setup, and makes it there."""
-    prefix = "trust:" if workers == 2 else f"trust{workers}:"
-    lock = found(name)
     bounds = {"budget": BUDGET, "faults": 1, "kinds": frozenset(Fault), **bounds}
-    for used in (False, True):
-        race = Race(name, again=again(f"{prefix}{name}", bounds), replay=replay, **bounds)
-        bank(race, lock, workers, used)
-        try:
-            race.explore(control=False)
-        except NotKept:
-            break
-        except Mistake as mistake:
-            if used or MAKES not in str(mistake):
-                raise
-        else:
-            break
-    return [replace(result, notes=(*result.notes, *_hazards(result))) for result in race.results]
+    try:
+        results = _explored(name, workers, bounds, replay)
+    except Mistake as mistake:
+        if MAKES not in str(mistake):
+            raise
+        results = _explored(name, workers, bounds, replay, used=True)
+    return [replace(result, notes=(*result.notes, *_hazards(result))) for result in results]
+
+
+def _explored(
+    name: str, workers: int, bounds: Mapping[str, Any], replay: str, used: bool = False
+) -> list[Result]:
+    prefix = "trust:" if workers == 2 else f"trust{workers}:"
+    race = Race(name, again=again(f"{prefix}{name}", bounds), replay=replay, **bounds)
+    bank(race, found(name), workers, used)
+    with suppress(NotKept):
+        race.explore(control=False)
+    return race.results
 
 
 def bank(race: Race, lock: Any, workers: int = 2, used: bool = False) -> None:

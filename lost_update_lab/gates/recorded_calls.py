@@ -54,6 +54,11 @@ class RecordedCalls:
         return calls
 
     @classmethod
+    def told(cls) -> str:
+        """That an invariant has asked. "": none has."""
+        return ASKED.format(" and ".join(cls.asked)) if cls.asked else ""
+
+    @classmethod
     def note_question(cls, name: str) -> None:
         if is_asking():
             cls.asked[name] = None
@@ -98,25 +103,17 @@ def _mocks(patches: Patches, mock: Any) -> None:
     patches.method(callable_mock, "_mock_call", called)
     for name in _QUESTIONS:
         plain = vars(mock.NonCallableMock)[name]
-        patches.method(mock.NonCallableMock, name, property(_asked(plain), plain.fset))
+        patches.method(mock.NonCallableMock, name, property(_noted(plain.fget), plain.fset))
     for name in [each for each in dir(mock.NonCallableMock) if each.startswith("assert_")]:
-        patches.method(mock.NonCallableMock, name, _asserted(getattr(mock.NonCallableMock, name)))
+        patches.method(mock.NonCallableMock, name, _noted(getattr(mock.NonCallableMock, name)))
 
 
-def _asked(plain: Any) -> Callable[[Any], Any]:
-    def value(self: Any) -> Any:
+def _noted(question: Any) -> Callable[..., Any]:
+    def asked(self: Any, *args: Any, **keywords: Any) -> Any:
         RecordedCalls.note_question(_name(self))
-        return plain.fget(self)
+        return question(self, *args, **keywords)
 
-    return value
-
-
-def _asserted(plain: Any) -> Callable[..., Any]:
-    def asserts(self: Any, *args: Any, **keywords: Any) -> Any:
-        RecordedCalls.note_question(_name(self))
-        return plain(self, *args, **keywords)
-
-    return asserts
+    return asked
 
 
 def _name(mock: Any) -> str:

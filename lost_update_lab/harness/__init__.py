@@ -44,11 +44,7 @@ from lost_update_lab.model.errors import ITS_OWN_THREADS, BeginsAgain, Broken
 from lost_update_lab.model.gaps import Lease
 from lost_update_lab.model.memoised_server import MemoisedServer
 from lost_update_lab.model.server import Server
-from lost_update_lab.model.system import (
-    SystemUnderTest,
-    ending_of,
-    words_of,
-)
+from lost_update_lab.model.system import SystemUnderTest, ending_of, words_of
 from lost_update_lab.model.workers import Halt, State, Task, WorkerProcess
 from lost_update_lab.runs import garbage
 from lost_update_lab.runs.hang import HUNG_WITHIN, hang, swallows

@@ -32,6 +32,8 @@ RESULTS = pytest.StashKey[list[Any]]()
 TOLD = pytest.StashKey[list[dict[str, str]]]()
 #: scenarios that could not be explored
 MISTAKES = pytest.StashKey[list[dict[str, str]]]()
+#: the results and mistakes of all processes, as in JSON
+EVERY = pytest.StashKey[list[dict[str, Any]]]()
 #: of a test: its own part has failed
 FAILED = pytest.StashKey[bool]()
 #: what pytest shows of a test that failed: here that of all schedules, hundreds of times
@@ -285,7 +287,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         session.exitstatus = NOT_MADE
     if recorder := config.stash.get(RECORDER, None):
         recorder.write()
-    results, every = config.stash[RESULTS], _own(config)
+    results, others = config.stash[RESULTS], config.stash[TOLD]
+    every = [*(result.to_json() for result in results), *config.stash[MISTAKES]]
     told = getattr(config, "workeroutput", None)
     if told is not None:
         from lost_update_lab.scenarios.reports import markdown
@@ -293,9 +296,9 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         text = markdown(results) if results else ""
         told["lost_update_lab"] = {"markdown": text, "json": json.dumps(every, default=str)}
         return
-    others = config.stash[TOLD]
+    every = [*(each for one in others for each in json.loads(one["json"])), *every]
+    config.stash[EVERY] = every
     if path := config.getoption("--race-json"):
-        every = [*_of_others(config), *every]
         Path(path).write_text(json.dumps({"results": every}, indent=2, default=str), encoding="utf-8")
     if path := config.getoption("--race-summary"):
         from lost_update_lab.scenarios.reports import write
@@ -309,28 +312,22 @@ def pytest_testnodedown(node: Any) -> None:
         node.config.stash[TOLD].append(told)
 
 
-def _own(config: pytest.Config) -> list[dict[str, Any]]:
-    """What this process has found."""
-    return [*(result.to_json() for result in config.stash[RESULTS]), *config.stash[MISTAKES]]
-
-
-def _of_others(config: pytest.Config) -> list[dict[str, Any]]:
-    return [each for one in config.stash[TOLD] for each in json.loads(one["json"])]
-
-
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     """A test that passes prints nothing; what its result says besides `kept` stands at the end."""
     notes = dict[str, list[str]]()
-    for each in (*_of_others(config), *_own(config)):
+    for each in config.stash.get(EVERY, []):
         if each.get("kept"):
             for note in (*each["notes"], *_survivors(each["mutations"])):
                 notes.setdefault(note, []).append(each["name"])
-    if notes:
-        terminalreporter.section("races that were kept: notes")
+    if not notes:
+        return
+    from lost_update_lab.scenarios.result import WIDTH
+
+    terminalreporter.section("races that were kept: notes")
     for note, names in notes.items():
         more = f" and {len(names) - 3} more" if len(names) > 3 else ""
         terminalreporter.line(f"{', '.join(names[:3])}{more}")
-        terminalreporter.line(fill(note, 98, initial_indent="  ", subsequent_indent="  "))
+        terminalreporter.line(fill(note, WIDTH, initial_indent="  ", subsequent_indent="  "))
 
 
 def _survivors(tried: Sequence[dict[str, Any]]) -> Iterator[str]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 from lost_update_lab.gates.at_a_time import AtATime
 from lost_update_lab.gates.invariant_clock import BY_TIMES_IN_ROWS, REAL_TIME_ASKED, InvariantClock
-from lost_update_lab.gates.recorded_calls import ASKED, RECORD_IT, RecordedCalls
+from lost_update_lab.gates.recorded_calls import RECORD_IT, RecordedCalls
 from lost_update_lab.model.bounds import Fault
 from lost_update_lab.model.errors import ON_ONE_HOST
 from lost_update_lab.model.system import UNBROKEN
@@ -16,7 +16,7 @@ from lost_update_lab.scenarios.control import Control
 from lost_update_lab.scenarios.exploration import Finding, Opened
 from lost_update_lab.scenarios.fresh_process import CACHED, CLEAR
 from lost_update_lab.scenarios.mistakes import remedy_of
-from lost_update_lab.scenarios.notes import EVEN_IN_TURNS, nobody_looks, notes_of
+from lost_update_lab.scenarios.notes import EVEN_IN_TURNS, blind_laws, nobody_looks, notes_of
 from lost_update_lab.scenarios.result import INCONCLUSIVE, KEPT, Result
 from lost_update_lab.servers.mariadb.server import MARIADB
 from lost_update_lab.servers.postgres.server import POSTGRES
@@ -36,9 +36,11 @@ CUT_SHORT = "the search ended before every order was tried: {}. What would help:
 
 def concluded(ready: Opened, finding: Finding, found: Control, replay: bool) -> Result:
     """`found`: by the control. `replay`: of one schedule only."""
-    searched = finding.searched
-    notes = [*notes_of(ready, searched), *searched.notes, *map(_clock_note, searched.virtual_clocks.items())]
-    result = _result(ready, finding, [*notes, *([found.note] if found.note else [])], found.cannot_tell)
+    searched, blind = finding.searched, list(blind_laws(ready))
+    notes = [*notes_of(ready, searched, blind), *searched.notes]
+    notes += map(_clock_note, searched.virtual_clocks.items())
+    notes += [found.note] if found.note else []
+    result = _result(ready, finding, notes, found.cannot_tell, blind)
     several = _several_at_a_time(ready) or _no_serial_order(ready)
     if several and result.kept and not replay:
         result = replace(result, verdict=INCONCLUSIVE, cause=several[0], remedy=several[1])
@@ -46,12 +48,9 @@ def concluded(ready: Opened, finding: Finding, found: Control, replay: bool) -> 
         InvariantClock.virtual or searched.virtual_clocks.keys() & {POSTGRES, MARIADB}
     ):
         result = _by_another_clock(result)
-    if RecordedCalls.asked:
-        told = ASKED.format(" and ".join(RecordedCalls.asked))
-        found_there = "what the invariant says depends on what other schedules have called"
-        result = replace(
-            result, verdict=INCONCLUSIVE, schedule=None, sentence=found_there, cause=told, remedy=RECORD_IT
-        )
+    if told := RecordedCalls.told():
+        sentence = "what the invariant says depends on what other schedules have called"
+        result = _of_no_schedule(result, sentence, told, RECORD_IT)
     if not replay and not result.schedule and (locked := _locked(ready)):
         result = replace(result, verdict=INCONCLUSIVE, cause=locked, remedy=remedy_of(ON_ONE_HOST))
     if result.verdict == INCONCLUSIVE:  # what makes it so holds for each hazard
@@ -62,11 +61,15 @@ def concluded(ready: Opened, finding: Finding, found: Control, replay: bool) -> 
 
 def _by_another_clock(result: Result) -> Result:
     """An invariant asked the real clock, and may hold, or not, for that reason only."""
-    told = REAL_TIME_ASKED.format("; ".join(InvariantClock.asked))
     sentence = "what the invariant says depends on a time that is none of the schedule's"
-    found = replace(result, verdict=INCONCLUSIVE, schedule=None, sentence=sentence)
     notes = tuple(each for each in result.notes if each != EVEN_IN_TURNS)
-    return replace(found, cause=told, remedy=BY_TIMES_IN_ROWS, notes=notes)
+    told = REAL_TIME_ASKED.format("; ".join(InvariantClock.asked))
+    return _of_no_schedule(replace(result, notes=notes), sentence, told, BY_TIMES_IN_ROWS)
+
+
+def _of_no_schedule(result: Result, sentence: str, cause: str, remedy: str) -> Result:
+    """What an invariant said is not true of the schedule, whether it held or not."""
+    return replace(result, verdict=INCONCLUSIVE, schedule=None, sentence=sentence, cause=cause, remedy=remedy)
 
 
 def _locked(opened: Opened) -> str:
@@ -96,7 +99,9 @@ def _clock_note(clock: tuple[str, str]) -> str:
     return "the clock of {} is virtual: {} answer in its place".format(*clock)
 
 
-def _result(opened: Opened, finding: Finding, notes: list[str], cannot_tell: bool) -> Result:
+def _result(
+    opened: Opened, finding: Finding, notes: list[str], cannot_tell: bool, blind: Sequence[tuple[str, str]]
+) -> Result:
     scenario, searched, schedule = opened.scenario, finding.searched, finding.schedule
     verdict = schedule.verdict if schedule else KEPT if searched.exhausted else INCONCLUSIVE
     verdict = KEPT if verdict == UNBROKEN else verdict
@@ -115,8 +120,8 @@ def _result(opened: Opened, finding: Finding, notes: list[str], cannot_tell: boo
         verdict, cause, remedy = INCONCLUSIVE, CACHED.format(name), CLEAR.format(name)
     if verdict == KEPT and cannot_tell:
         verdict, cause, remedy = INCONCLUSIVE, notes.pop(), "an invariant that a lost update breaks"
-    if verdict == KEPT and not finding.replayed and (blind := nobody_looks(opened)):
-        verdict, cause, remedy = INCONCLUSIVE, *blind
+    if verdict == KEPT and not finding.replayed and nobody_looks(scenario, blind):
+        verdict, cause, remedy = INCONCLUSIVE, *blind[0]
     return Result(
         name=scenario.name,
         part=scenario.part,

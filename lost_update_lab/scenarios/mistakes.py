@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from lost_update_lab.gates.invariant_clock import BY_TIMES_IN_ROWS, InvariantClock
-from lost_update_lab.gates.recorded_calls import ASKED, RECORD_IT, RecordedCalls
+from lost_update_lab.gates.recorded_calls import RECORD_IT, RecordedCalls
 from lost_update_lab.model.errors import (
     GATE_IT,
     KEEPS_STATE,
@@ -138,8 +138,7 @@ def told_at(error: BaseException, line: SourceLine | None) -> str:
 def _holds_at_all(nobody: Serial, found: Sequence[Serial]) -> None:
     """Does an invariant fail from the beginning, and in every serial order?"""
     if _breaks(nobody.judgement) and all(_breaks(each.judgement) for each in found):
-        if RecordedCalls.asked:
-            told = ASKED.format(" and ".join(RecordedCalls.asked))
+        if told := RecordedCalls.told():
             raise Mistake(f"{told}, so it is false before anything is tried. What would help: {RECORD_IT}")
         asks = "; ".join(InvariantClock.asked)
         raise Mistake(

@@ -13,6 +13,7 @@ from lost_update_lab.scenarios.serial import Serial
 from lost_update_lab.scenarios.ties import ties
 from lost_update_lab.under_test.operations import VIOLATED
 from lost_update_lab.under_test.results import ResultText
+from lost_update_lab.under_test.scenario import Scenario
 
 EVEN_IN_TURNS = "the workers break it even one after the other, in every order: this is no race"
 NOTHING_AT_STAKE = (
@@ -47,7 +48,8 @@ READ_AGAIN = (
 MESSAGES = "messages (PUBLISH, NOTIFY) are not compared: one that is sent twice is no difference here"
 
 
-def notes_of(opened: Opened, searched: SearchResult) -> Iterator[str]:
+def notes_of(opened: Opened, searched: SearchResult, blind: Sequence[tuple[str, str]]) -> Iterator[str]:
+    """`blind`: see blind_laws."""
     orders = _orders(opened)
     if opened.scenario.invariants and orders and all(each.judgement.word == VIOLATED for each in orders):
         yield EVEN_IN_TURNS
@@ -75,9 +77,8 @@ def notes_of(opened: Opened, searched: SearchResult) -> Iterator[str]:
     if opened.judge.aborted:
         yield ABORTED.format(" and ".join(sorted(opened.judge.aborted)))
     yield from _failed(opened)
-    if nobody_looks(opened) is None:
-        for cause, remedy in _blind(opened):
-            yield f"{cause}. What would help: {remedy}"
+    if not nobody_looks(opened.scenario, blind):
+        yield from (f"{cause}. What would help: {remedy}" for cause, remedy in blind)
     if _changed_nothing(opened):
         yield NOTHING_AT_STAKE
     yield from _by_class(opened)
@@ -93,14 +94,15 @@ def _orders(opened: Opened) -> Sequence[Serial]:
     return opened.judge.serial.all() if opened.judge.serial else ()
 
 
-def nobody_looks(opened: Opened) -> tuple[str, str] | None:
-    """Why no invariant looks at what a schedule has done, and the remedy. None: one does, or serial orders do."""
-    blind = list(_blind(opened))
-    laws = len(opened.scenario.invariants) + len(opened.scenario.always)
-    return blind[0] if opened.scenario.invariants and len(blind) == laws else None
+def nobody_looks(scenario: Scenario, blind: Sequence[tuple[str, str]]) -> bool:
+    """Does no invariant look at what a schedule has done? Without one, serial orders do."""
+    laws = len(scenario.invariants) + len(scenario.always)
+    return bool(scenario.invariants) and len(blind) == laws
 
 
-def _blind(opened: Opened) -> Iterator[tuple[str, str]]:
+def blind_laws(opened: Opened) -> Iterator[tuple[str, str]]:
+    """Of each invariant that looks at nothing a schedule has done: why it does not, and the remedy. It may be asked
+    hundreds of times for that."""
     scenario = opened.scenario
     for law in (*scenario.invariants, *scenario.always):
         if law.is_blind:

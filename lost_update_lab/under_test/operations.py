@@ -291,10 +291,8 @@ class Operations:
         found = canonical(same, changed, opening, {*self.left_out, *ignored.columns}, known, self.drawn)
         lasting, leasing = map(ignored.values, (seen.lasting, seen.leased))
         kept = {key: without_clock(value, known) for key, value in lasting.items()}
-        leased = {key: comparable(value, known) for key, value in leasing.items()}
-        return found, KeysLeft(
-            kept, {key: without_clock(value, known) for key, value in leased.items()}, moving
-        )
+        leased = {key: without_clock(comparable(value, known), known) for key, value in leasing.items()}
+        return found, KeysLeft(kept, leased, moving)
 
     def outcome(self, endings: Sequence[Ending], seen: FinalState, undisturbed: bool) -> Outcome:
         """What a schedule came to, by what is known now of what counts. `undisturbed`: as in KeysLeft."""
