@@ -21,6 +21,7 @@ from lost_update_lab.scenarios.mistakes import told_at
 from lost_update_lab.scenarios.race import NotKept, Race
 from lost_update_lab.scenarios.result import BY_A_TEST, NOT_MADE, SURVIVES, UNDECIDED, Result, Tried
 from lost_update_lab.telling.lines import line_of
+from lost_update_lab.under_test.of_django import project_of
 from lost_update_lab.under_test.scenario import FAULT_WORDS, Mistake, limits_of
 
 #: the standard error of this process: pytest's output is not the command's
@@ -55,9 +56,9 @@ def _missed(tried: Tried, command: Sequence[str]) -> Tried:
 
 def explored(name: str, bounds: Mapping[str, Any], replay: str = "") -> list[Result]:
     """Run the scenario `module:function`: what it explores, or else all of it. `replay`: only this schedule."""
-    race = Race(name, again=again(name, bounds), replay=replay, **bounds)
+    scenario = found(name)
+    race = Race(name, again=again(name, bounds), replay=replay, **project_of(None), **bounds)
     with suppress(NotKept):
-        scenario = found(name)
         try:
             signature(scenario).bind(race)
         except TypeError:

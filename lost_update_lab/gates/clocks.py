@@ -82,14 +82,14 @@ def monotonic() -> float:
 def _shown(place: Here) -> float:
     """What the worker's wall clock shows, in seconds."""
     InvariantClock.virtual = True
-    return Epoch.shows + (place.run.now + place.task.worker.offset) / 1e6
+    return Epoch.shows + (place.run.shown + place.task.worker.offset) / 1e6
 
 
 def wall() -> float:
     if place := here():
         _noted(place, WALL)
         place.run.wall_clock_read = True
-        place.task.history.look(place.run.now)
+        place.task.history.look(place.run.shown)
         return _shown(place)
     InvariantClock.note(sys._getframe(1))
     return _time()

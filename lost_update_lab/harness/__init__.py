@@ -101,6 +101,7 @@ class Harness:
         self.patches = Patches()
         self.until, self.runs = _now() + (bounds.budget or inf), 0
         self.all_begin = False  # also the workers that wait for a crash: so that their clients are warm, too
+        self.distinct_times = False  # World.distinct_times
         self.one_by_one = False  # serial orders: nothing is delivered twice
         #: how far each worker's clocks run ahead, in µs, and by what its random numbers are drawn (serial.py)
         self.ahead, self.seed = 0, ""
@@ -247,6 +248,7 @@ class Harness:
                 worker.dormant, worker.main.state = True, State.DONE
         run.until, run.looks, run.in_turns = self.until, self.looks, self.one_by_one
         run.longest, run.recording, run.counted = self.longest, self.recording, self.counted
+        run.distinct_times = self.distinct_times
 
     def end_in_memory(self, run: InMemoryRun) -> None:
         """The run is over. Raises Unanswered if it has to be executed to be judged."""

@@ -107,7 +107,7 @@ class Recording:
         """What the task does after it was told `task.heard`. Raises Unknown."""
         worker = task.worker
         told = self.node(task).told.get(_place(task))
-        segment = told.ways.get(self.when(world.now, worker, told.clocks)) if told else None
+        segment = told.ways.get(self.when(world, worker, told.clocks)) if told else None
         if segment is None:
             raise Unknown(worker.index)
         task.node = segment.node
@@ -120,13 +120,13 @@ class Recording:
         found: Node = task.node
         return found
 
-    def when(self, now: int, worker: WorkerProcess, clocks: frozenset[str]) -> Hashable:
+    def when(self, world: World, worker: WorkerProcess, clocks: frozenset[str]) -> Hashable:
         """The times that these clocks show, as far as they matter."""
         if not clocks:
             return None
         if self.merges and clocks == _MONOTONIC:
-            return tuple(tuple([now - at for at in task.history.looks]) for task in worker.tasks)
-        return now, worker.offset
+            return tuple(tuple([world.now - at for at in task.history.looks]) for task in worker.tasks)
+        return world.shown, worker.offset
 
     def rests(self, task: Task, guessed: bool) -> None:
         """The task is about to wait. If it waited for the same with the same behind it before, in whatever run, it is
@@ -200,8 +200,8 @@ class Recorder:
         self.unnoted = 0
 
     def heard(self, task: Task) -> None:
-        worker, when = task.worker, self.recording.when
-        relative, absolute = (when(self.world.now, worker, clocks) for clocks in (_MONOTONIC, CLOCKS))
+        world, worker, when = self.world, task.worker, self.recording.when
+        relative, absolute = (when(world, worker, clocks) for clocks in (_MONOTONIC, CLOCKS))
         self._open[worker] = _Open(task, _place(task), relative, absolute, [])
 
     def effect(self, task: Task, *effect: Any) -> None:

@@ -34,6 +34,7 @@ from lost_update_lab.scenarios.meanwhile import Meanwhile
 from lost_update_lab.scenarios.progress import SearchProgress, Watched
 from lost_update_lab.scenarios.schedule import Schedule, told
 from lost_update_lab.scenarios.serial import Serial, SerialOrders
+from lost_update_lab.scenarios.ties import ties
 from lost_update_lab.schedule.schedule_id import Diverged, decode
 from lost_update_lab.search.poll_calibration import calibrate_polls
 from lost_update_lab.search.search import Search
@@ -88,6 +89,8 @@ class Opened:
     drawn: DrawnNumbers = NOT_MEASURED
     #: classes whose objects say something else of themselves in each run
     unsteady: set[type] = field(default_factory=set)
+    #: the operations write times that would be the same one after the other, and look for them (ties.py)
+    distinct_times: bool = False
     has_run: bool = False
     #: what the first run has left in the user's modules, as each worker's own; and the cached functions that have asked
     memory: Memory | None = None
@@ -142,7 +145,7 @@ class Opened:
             system.judge_by = self.judge
             gates = [*self.patches, twins.install, *more]
             harness = stack.enter_context(Harness(system, servers, self.bounds, gates))
-            harness.memory = self.memory
+            harness.memory, harness.distinct_times = self.memory, self.distinct_times
             harness.judge.tells_time = not self.scenario.invariants
             harness.counted = self.judge.serial.counted if self.judge.serial else ()
             yield harness, system
@@ -231,6 +234,9 @@ def _looked_at(
     opened.remembered, opened.carried = tuple(serial.remembered), tuple(serial.carried)
     opened.touched = frozenset(table.title for table in system.database.changed())
     examine(serial)
+    if not opened.distinct_times and any(ties(serial.all(), opened.database.tables)):
+        opened.distinct_times = True
+        return False
     if unnamed := drawn_by(serial.all(), opened.database.tables) - set(opened.left_out):
         opened.left_out = frozenset({*opened.left_out, *unnamed})
         return False

@@ -33,7 +33,8 @@ from lost_update_lab.snapshot.by_server import keys_among
 from lost_update_lab.snapshot.redis import RedisSnapshot
 from lost_update_lab.snapshot.tables import Tables
 from lost_update_lab.under_test.arguments import checked
-from lost_update_lab.under_test.handed import handed
+from lost_update_lab.under_test.handed import handed, with_clients
+from lost_update_lab.under_test.of_django import project_of
 from lost_update_lab.under_test.operations import Framework
 from lost_update_lab.under_test.scenario import (
     Mistake,
@@ -71,7 +72,7 @@ def explore(
     deadlocks: bool = True,
     mutate: bool = False,
     name: str = "",
-    django: bool = False,
+    django: bool | None = None,
     **each_fault: int,
 ) -> Result:
     """Run every order of the workers' commands on real servers, and return the result. Raises Mistake.
@@ -84,7 +85,7 @@ def explore(
     `clock_jumps=`, `thread_deaths=`. `deadlocks` False: what a deadlock's victim does is not explored. `refusals`:
     exceptions that mean "nothing was done". `isolation`: one level or several. `retry`: the retries of the operations'
     caller. `mutate`: mutations.py. `database`, `redis`: addresses; else DATABASE_URL and REDIS_URL, else embedded
-    servers; `mysql://…`, or "mariadb" (embedded). `django`: of this Django project. `budget`: seconds for each part.
+    servers; `mysql://…`, or "mariadb" (embedded). `django`: of this Django project (of_django.py). `budget`: seconds.
     """
     laws: dict[str, Any] = {"invariants": invariants_of(invariant), "always": invariants_of(always)}
     given = {"budget": budget, "slack": slack, "control": control, "mutate": mutate, "deadlocks": deadlocks}
@@ -97,12 +98,11 @@ def explore(
         return compare(parts_of(scenario, pairs, isolation), retry=retry, **how, progress=progress)
 
 
-def _where(django: bool, database: str, redis: str) -> dict[str, Any]:
-    """Django is imported only if asked for."""
-    if not django:
+def _where(django: bool | None, database: str, redis: str) -> dict[str, Any]:
+    if not (bound := project_of(django, database)):
         return {"servers": choose(database, redis)}
-    bound: dict[str, Any] = import_module("lost_update_lab.under_test.django_project").bound()
-    return {**bound, "servers": bound["servers"]()}
+    found: Servers = bound["servers"]()
+    return {**bound, "servers": Servers(database or found.database, redis or found.redis)}
 
 
 def _caller() -> str:
@@ -187,7 +187,9 @@ def opened(
             with handed(each, servers) as setup:
                 set_up(setup, scenario.budget)
         if scenario.setups:
-            after_setup(of.left_open(connection), before == (of.mark(connection), _keys(servers)))
+            after_setup(
+                of.left_open(connection), before == (of.mark(connection), _keys(servers)), bool(frameworks)
+            )
         stack.enter_context(Epoch.begins())
         tables: Tables = of.tables(servers)
         stack.callback(tables.close)
@@ -197,6 +199,8 @@ def opened(
         for invariant in (*scenario.invariants, *scenario.always):
             if isinstance(invariant.holds, TableInvariant):
                 invariant.holds.bind(tables)
+        laws, always = with_clients(scenario.invariants, servers), with_clients(scenario.always, servers)
+        scenario = replace(scenario, invariants=laws, always=always)
         judge, by_server = Judge(scenario), written_by(tables, of.NOW)
         opened = Opened(scenario, servers, of, tables, keys, frameworks, patches, judge, by_server)
         opened.by_server = replace(by_server, keys=keys_among(opened.known))

@@ -24,6 +24,7 @@ from lost_update_lab.scenarios.exploration import Opened
 from lost_update_lab.scenarios.serial import Serial, SerialOrders
 from lost_update_lab.scenarios.without_gate import instead
 from lost_update_lab.telling.lines import SourceLine, line_among, line_of
+from lost_update_lab.under_test.of_django import HINT, is_configured
 from lost_update_lab.under_test.operations import VIOLATED
 from lost_update_lab.under_test.scenario import Mistake
 
@@ -73,9 +74,10 @@ def set_up(setup: Callable[[], Any], budget: float) -> None:
         ) from error
 
 
-def after_setup(left_open: str, the_same: bool) -> None:
+def after_setup(left_open: str, the_same: bool, of_django: bool) -> None:
     """Can every session see what the setup did? `left_open`: the last command of a transaction that has not ended:
-    it is ended, as whatever comes next would wait for its locks. Raises Mistake."""
+    it is ended, as whatever comes next would wait for its locks. `of_django`: the scenario is in the database of a
+    Django project. Raises Mistake."""
     if left_open:
         raise Mistake(
             f"the setup commits nothing: its transaction is still open (last: {left_open}), so no worker sees what it "
@@ -83,8 +85,8 @@ def after_setup(left_open: str, the_same: bool) -> None:
         )
     if the_same:
         raise Mistake(
-            "the setup commits nothing: the servers hold what they held before. Commit it; under pytest-django use "
-            "@pytest.mark.django_db(transaction=True)"
+            "the setup commits nothing: the servers hold what they held before. Commit it"
+            + HINT * (is_configured() and not of_django)
         )
 
 

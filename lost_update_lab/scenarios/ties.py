@@ -1,6 +1,11 @@
 """Two operations have written the same time, and a command orders rows by it, or looks for it.
 
-The workers' clocks stand still between commands, so two operations in a row write one time, which real ones hardly do.
+    A: INSERT … 12:00:01   COMMIT                   B: INSERT … 12:00:01   COMMIT
+    C: SELECT … ORDER BY made DESC LIMIT 1          A's row or B's: that is open
+
+The workers' clocks stand still between commands, where real ones hardly show one time twice. So if two operations in a
+row do this, all begins again with clocks that show 1 µs more after each commit (World.distinct_times). That makes more
+states, so it is done only then. What is a tie even so (a time that is cut to the second) is told in a note.
 """
 
 from __future__ import annotations
@@ -14,7 +19,7 @@ from lost_update_lab.snapshot.catalogue import Table
 from lost_update_lab.under_test.fresh import TIME
 
 TIE = (
-    "two operations have written the same time, as the workers' clocks stand still between commands, and a command "
+    "two operations, one after the other, have written the same time (one that is cut to the second?), and a command "
     "orders rows by {}, or looks for it. If that breaks it: order by a number of a sequence, too, or compare a version"
 )
 _WRITE = re.compile(r"\s*(INSERT|UPDATE|MERGE|REPLACE)\b", re.IGNORECASE)

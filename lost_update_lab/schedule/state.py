@@ -55,7 +55,7 @@ def moment(world: World) -> Moment:
 
     return Moment(
         tuple(sorted(world.spent)),
-        now if world.wall_clock_read or _timed(world) else None,
+        world.shown if world.wall_clock_read or world.distinct_times or _timed(world) else None,
         {server.name: _server(server, now) for server in world.servers.values()},
         {w.name: digest(repr(_worker(world, w, relative, now)).encode()) for w in world.workers},
         tuple(task.name for task in world.waiting_line),

@@ -58,6 +58,8 @@ class World:
     #: a worker has read its wall clock; noted in the runs before the search
     wall_clock_read: bool = False
     looks: bool = False
+    #: wall clocks show 1 µs more for each commit, as operations in a row would else write one time (ties.py)
+    distinct_times: bool = False
     #: the leases of which it counts whether they end between two operations (serial.py); those that did
     counted: Collection[Lease] = ()
     gaps: tuple[Gap, ...] = ()
@@ -145,6 +147,11 @@ class World:
 
     def task(self, name: str) -> Task:
         return self._named[name]
+
+    @property
+    def shown(self) -> int:
+        """What wall clocks show."""
+        return self.now + (sum(worker.commits for worker in self.workers) if self.distinct_times else 0)
 
     @property
     def names(self) -> Collection[str]:

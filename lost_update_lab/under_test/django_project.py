@@ -49,7 +49,7 @@ def _servers() -> Servers:
     if connection.in_atomic_block:
         raise Mistake(
             "the test runs inside of a transaction that is rolled back: no worker would see what the setup does. Use "
-            "@pytest.mark.django_db(transaction=True)"
+            "@pytest.mark.django_db(transaction=True), or Django's TransactionTestCase"
         )
     parameters = connection.get_connection_params()
     if connection.vendor == "mysql":

@@ -24,6 +24,10 @@ KEY = re.compile(rf"{UUID.pattern}|‹\d+:\d+›", re.IGNORECASE)
 TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[^\s\"'\\,;)\]}]*")
 #: a number that may be a Unix time, in seconds down to nanoseconds
 _NUMBER = re.compile(r"(?<![\d.])\d{10,19}(?:\.\d+)?(?![\d.])")
+#: how many of it make a second
+_UNITS = (1, 10**3, 10**6, 10**9)
+#: of a time of day, or of a Unix time in seconds
+_MICROSECONDS = re.compile(r"(?<=:\d\d)\.000\d{1,3}(?!\d)|(?<=\d{10})\.0(?:00\d{1,3})?(?!\d)")
 #: in seconds: as far as a schedule's clocks may come
 _FAR = 86400.0
 
@@ -40,7 +44,15 @@ def constants(texts: Iterable[str]) -> frozenset[str]:
 
 def shows_clock(number: float) -> bool:
     """Is this a moment of the schedule as a Unix time, in seconds, ms, µs or ns?"""
-    return any(abs(number / unit - Epoch.shows) < _FAR for unit in (1, 10**3, 10**6, 10**9))
+    return any(abs(number / unit - Epoch.shows) < _FAR for unit in _UNITS)
+
+
+def to_the_ms(value: Any) -> Any:
+    """A text or a number without the µs of its times: they only tell commits apart (World.distinct_times)."""
+    if isinstance(value, str):
+        return _MICROSECONDS.sub("", value)
+    unit = next((unit for unit in _UNITS if abs(value / unit - Epoch.shows) < _FAR), None)
+    return round(value * 1000 / unit) if unit else value
 
 
 def is_fresh(number: float, known: Collection[str]) -> bool:

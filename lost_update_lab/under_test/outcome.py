@@ -27,6 +27,7 @@ from lost_update_lab.under_test.fresh import (
     fresh_keys,
     is_fresh,
     key_of,
+    to_the_ms,
     without_clock,
 )
 
@@ -270,12 +271,14 @@ class _Canonical:
             return [self._told(each) for each in value]
         if isinstance(value, int | float | Decimal) and not isinstance(value, bool):
             told = number(value) if isinstance(value, Decimal) else value
-            return NOW if is_fresh(float(value), self.known) and not self.shows_times else told
+            if not is_fresh(float(value), self.known):
+                return told
+            return to_the_ms(float(value)) if self.shows_times else NOW
         if not isinstance(value, str):
             return value
         for key in {*fresh_keys(value, self.known)}:
             value = value.replace(key, f"{RANDOM} {self._fresh.get(key_of(key), '')}".rstrip())
-        return value if self.shows_times else without_clock(value, self.known)
+        return to_the_ms(value) if self.shows_times else without_clock(value, self.known)
 
 
 def _by_table(

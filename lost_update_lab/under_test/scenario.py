@@ -214,7 +214,13 @@ class Invariant:
     def takes(self) -> list[str]:
         """The names of the results in its own code. What has a default keeps it: `lambda url=url: …`."""
         positional = Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD
-        return [p.name for p in self._parameters if p.kind in positional and p.default is p.empty]
+        own = [p.name for p in self._parameters if p.kind in positional and p.default is p.empty]
+        return [name for name in own if name not in HANDED_IN]
+
+    @cached_property
+    def wants(self) -> tuple[str, ...]:
+        """The names in HANDED_IN that it asks for."""
+        return tuple(p.name for p in self._parameters if p.name in HANDED_IN and p.default is p.empty)
 
     @cached_property
     def takes_the_rest(self) -> bool:
