@@ -249,10 +249,11 @@ def _sqlalchemy_pools(patches: Patches, twins: Twins) -> None:
     record: Any = base._ConnectionRecord
     connect, shake_hands, lend = pool_of.connect, record._ConnectionRecord__connect, record.get_connection
 
-    begin = pool_of.__init__
+    creator: Any = pool_of._creator
 
-    def made(pool: Any, *args: Any, **keywords: Any) -> None:
-        begin(pool, *args, **keywords)
+    def made(pool: Any, creates: Any) -> None:
+        """Its `__init__` sets this. That is not replaced: SQLAlchemy looks there which arguments there are."""
+        creator.fset(pool, creates)
         pool.explorer_made = _maker()
 
     def connect_own(pool: Any) -> Any:
@@ -274,7 +275,7 @@ def _sqlalchemy_pools(patches: Patches, twins: Twins) -> None:
             entry.starttime = time.time()
         return entry.dbapi_connection
 
-    patches.method(pool_of, "__init__", made)
+    patches.method(pool_of, "_creator", creator.setter(made))
     patches.method(pool_of, "connect", connect_own)
     patches.method(record, "_ConnectionRecord__connect", shaken)
     patches.method(record, "get_connection", lent)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import permutations, product
@@ -140,13 +140,23 @@ class Judge:
             return self._failed_again(endings) or Judgement(UNBROKEN)
         refused = {i for i in whole if self._says_no(endings[i].error)}
         cut = self._cut(whole) - again
-        if refused and self._some(observed, [i for i in whole if i not in refused], refused | cut):
+        others = [i for i in whole if i not in refused]
+        if refused and self._some(observed, others, refused | cut, refused):
             return self._failed_again(endings) or Judgement(UNBROKEN)
-        failed = {i for i in whole if endings[i].error is not None}
+        failed = {i for i in whole if endings[i].error is not None and not self._is_answer(observed, i)}
         if failed and self._some(observed, [i for i in whole if i not in failed], failed | cut):
             return self._failed(endings[i] for i in sorted(failed))
         judged = replace(observed, endings=())  # these may hold connections
         return Judgement(VIOLATED, (SERIALIZABLE,), more=partial(self._unlike, judged, whole, cut))
+
+    def _is_answer(self, observed: FinishedSchedule, worker: int) -> bool:
+        """Does this worker raise the same in some serial order, with the same words? Then it says what it has done, as
+        one that returns does. (Of a driver's error only the class is known.)"""
+        assert self.serial
+        answer = observed.outcome.answers[worker]
+        return isinstance(answer[1], list) and any(
+            answer == each.outcome.answers[worker] for each in self.serial.all()
+        )
 
     def _failed(self, endings: Iterable[Ending]) -> Judgement:
         told = [f"{self.scenario.names[each.worker]} failed: {_shown(each.error)}" for each in endings]
@@ -175,12 +185,21 @@ class Judge:
     def _says_no(self, error: BaseException | None) -> bool:
         return isinstance(error, self.scenario.refusals) if self.scenario.refusals else False
 
-    def _some(self, observed: FinishedSchedule, whole: Sequence[int], free: set[int]) -> bool:
-        """Is there a serial order that left the same, and told the same to the workers in `whole`?"""
-        same = (serial for serial in self._serials(observed, free) if self._same(observed, serial, whole))
+    def _some(
+        self, observed: FinishedSchedule, whole: Sequence[int], free: set[int], refused: Collection[int] = ()
+    ) -> bool:
+        """Is there a serial order that left the same, and told the same to the workers in `whole`? Those in `refused`
+        have done nothing, or no more than one that is refused in that order, too."""
+        serials = (serial for serial in self._serials(observed, free) if self._refuses(serial, refused))
+        same = (serial for serial in serials if self._same(observed, serial, whole))
         if (found := next(same, None)) and found.gaps:
             self.with_gaps[self._in_words(found)] = None
         return found is not None
+
+    def _refuses(self, serial: Serial, refused: Collection[int]) -> bool:
+        assert self.serial
+        whole = [i for i in refused if serial.order.count(i) == self.serial.operations[i]]
+        return all(self._says_no(serial.observed.endings[i].error) for i in whole)
 
     def _same(self, observed: FinishedSchedule, serial: Serial, whole: Sequence[int]) -> bool:
         outcome, other = observed.outcome, serial.outcome
@@ -236,7 +255,7 @@ class Judge:
         for index in whole:
             here_, there_ = outcome.answers[index], best.outcome.answers[index]
             if here_ != there_ and (together or not self._answered(outcome, best.outcome, [index])):
-                yield f"{names[index]}: here {here_[0]} {here_[1]}; there {there_[0]} {there_[1]}"
+                yield f"{names[index]}: here {_answer(*here_)}; there {_answer(*there_)}"
 
     def _undone(self, serial: Serial) -> str:
         """Of which workers nothing, or not all, happens in this serial order."""
@@ -266,6 +285,17 @@ def _is_whole(ending: Ending) -> bool:
 def ends(lease: Lease) -> str:
     """The end of this lease, in words."""
     return "an hour" if lease == AN_HOUR else f"the end of the lease of {lease[1]}"
+
+
+def _answer(how: str, what: Any) -> str:
+    if how == "raised" and isinstance(what, list):
+        name, arguments, own = what
+        told = [
+            *map(repr, arguments),
+            *(f"{key}={value!r}" for key, value in own.items() if value not in arguments),
+        ]
+        what = f"{name}({', '.join(told)})"
+    return f"{how} {what}"
 
 
 def _rows(where: str, rows: tuple[str, ...] | None, others: tuple[str, ...] | None) -> str:

@@ -11,7 +11,8 @@ leases ended between the same workers, and for no other (model/gaps.py).
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
@@ -29,7 +30,8 @@ from lost_update_lab.schedule import virtual_clock
 from lost_update_lab.schedule.world import World
 from lost_update_lab.under_test.drawn import NOT_MEASURED, Place, measured
 from lost_update_lab.under_test.fresh import constants
-from lost_update_lab.under_test.operations import LEASED_KEY, FinalState, FinishedSchedule, Operations
+from lost_update_lab.under_test.keys_left import LEASED_KEY
+from lost_update_lab.under_test.operations import FinalState, FinishedSchedule, Operations
 from lost_update_lab.under_test.outcome import Outcome
 
 #: the most orders of operations that are run
@@ -179,6 +181,15 @@ class InOrder:
         return turn
 
 
+def _leased(found: Iterable[tuple[Place, Any]]) -> Mapping[str, list[Any]]:
+    """By the shape of their keys, the values with a lease."""
+    values = defaultdict[str, list[Any]](list)
+    for place, value in found:
+        if place[0] == LEASED_KEY and len(place) == 2:
+            values[str(place[1])].append(value)
+    return values
+
+
 def _text(value: tuple[Place, Any]) -> str:
     return json.dumps(value[1], default=str)
 
@@ -238,19 +249,18 @@ class SerialOrders:
         system, known, moving = self.system, set(self.system.known), set[Any]()
         once = [(serial, list(self._came_to(serial))) for serial in self.all() if not serial.gaps]
         drawing = {(each.title, name) for each in system.database.tables for name in each.meaningless}
-        if not any(self._may_be_fresh(*value, drawing) for _, found in once for value in found):
+        last = system.database.last_drawn()
+        if not (last or any(self._may_be_fresh(*value, drawing) for _, found in once for value in found)):
             return False
         pairs = [(found, self._otherwise(serial)) for serial, found in once]
         system.database.restore()
         for found, again in pairs:
             known |= constants(map(_text, found)) & constants(map(_text, again))
-            one, two = (
-                {place: value for place, value in each if place[0] == LEASED_KEY} for each in (found, again)
-            )
-            moving |= {place[1] for place in one.keys() | two.keys() if one.get(place) != two.get(place)}
+            one, two = map(_leased, (found, again))
+            moving |= {shape for shape in one.keys() | two.keys() if one.get(shape) != two.get(shape)}
         drawn = NOT_MEASURED
         if system.ahead:
-            drawn = measured(pairs, system.ahead, system.database.last_drawn(), drawing)
+            drawn = measured(pairs, system.ahead, last, drawing)
         system.knows(frozenset(known), frozenset(moving), drawn)
         return True
 

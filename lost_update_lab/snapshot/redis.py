@@ -61,13 +61,27 @@ class RedisSnapshot:
         return lasting, leased
 
     def _value(self, key: bytes) -> str:
-        """A set has no order. A stream is read as DUMP returns it, with its groups."""
+        """A set has no order."""
         kind = self._ask("TYPE", key).decode()
+        if kind == "stream":
+            return f"{kind} {self._stream(key)!r}"
         read, ordered = _READ.get(kind, (("DUMP",), True))
         found = self._ask(read[0], key, *read[1:])
         if kind == "hash":
             found = sorted(zip(found[::2], found[1::2], strict=True))
         return f"{kind} {found if ordered else sorted(found)!r}"
+
+    def _stream(self, key: bytes) -> list[Any]:
+        """Its entries, and its groups: how far each has read, its consumers, and what is pending for which of them,
+        delivered how often. DUMP would tell since when, too, by the server's own clock."""
+        found: list[Any] = self._ask("XRANGE", key, "-", "+")
+        for group in map(_fields, self._ask("XINFO", "GROUPS", key)):
+            name = group[b"name"]
+            who = sorted(_fields(each)[b"name"] for each in self._ask("XINFO", "CONSUMERS", key, name))
+            waiting = self._ask("XPENDING", key, name, "-", "+", 10_000) if group[b"pending"] else []
+            pending = [(message, consumer, times) for message, consumer, _, times in waiting]
+            found.append((b"group", name, group[b"last-delivered-id"], who, pending))
+        return found
 
     def texts(self) -> list[str]:
         """The keys that existed after the setup, and their values as DUMP returns them."""
@@ -80,6 +94,10 @@ class RedisSnapshot:
     def close(self) -> None:
         self._connection.disconnect()
         self.client.close()
+
+
+def _fields(reply: list[Any]) -> dict[bytes, Any]:
+    return dict(zip(reply[::2], reply[1::2], strict=True))
 
 
 def _lease(left: int, virtual: bool) -> int:

@@ -19,8 +19,9 @@ NOW, RANDOM = "‹now›", "‹random›"
 UUID = re.compile(r"[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}", re.IGNORECASE)
 #: stands for a number that a sequence gave out: which sequence, which number (drawn.py)
 NUMBERED = "‹{}:{}›"
+MARK = re.compile(r"‹\d+:\d+›")
 #: a random key, or such a number
-KEY = re.compile(rf"{UUID.pattern}|‹\d+:\d+›", re.IGNORECASE)
+KEY = re.compile(f"{UUID.pattern}|{MARK.pattern}", re.IGNORECASE)
 TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[^\s\"'\\,;)\]}]*")
 #: a number that may be a Unix time, in seconds down to nanoseconds
 _NUMBER = re.compile(r"(?<![\d.])\d{10,19}(?:\.\d+)?(?![\d.])")

@@ -40,17 +40,17 @@ from lost_update_lab.snapshot.tables import TableRows, Tables
 from lost_update_lab.under_test import mariadb
 from lost_update_lab.under_test.drawn import NOT_MEASURED, DrawnNumbers, Place
 from lost_update_lab.under_test.false_results import Crashed
-from lost_update_lab.under_test.fresh import comparable, without_clock
 from lost_update_lab.under_test.ignored import Ignored
-from lost_update_lab.under_test.outcome import KeysLeft, LeftBehind, Outcome, canonical, key_in
-from lost_update_lab.under_test.results import ResultText
+from lost_update_lab.under_test.keys_left import LASTING_KEY, LEASED_KEY, KeysLeft, keys_left, places
+from lost_update_lab.under_test.outcome import LeftBehind, Outcome, canonical, key_in
+from lost_update_lab.under_test.results import ResultText, raised
 from lost_update_lab.under_test.scenario import Operation, Scenario
 from lost_update_lab.under_test.server_values import without_server_values
 from lost_update_lab.under_test.servers import Servers
 
 VIOLATED, REFUSED = "violated", "refused"
-#: places of an outcome that are no columns
-ANSWER, KEY_OF_REDIS, LEASED_KEY = "answer of", "key", "key with a lease"
+#: a place of an outcome that is no column
+ANSWER = "answer of"
 #: how a schedule can break what must hold, gravest first
 BREACHES = (VIOLATED, STALLED, REFUSED)
 
@@ -247,10 +247,19 @@ class Operations:
         return FinishedSchedule(endings, stuck, outcome, broken_in(contents), read(contents.get(GAPS, b"")))
 
     def _answers(self, endings: Sequence[Ending]) -> tuple[tuple[str, Any], ...]:
-        told = enumerate(map(_answer, endings))
+        told = enumerate(map(self._answer, endings))
         return tuple(
             (how, self.drawn.marked((ANSWER, self.scenario.workers[n].kind), what)) for n, (how, what) in told
         )
+
+    def _answer(self, ending: Ending) -> tuple[str, Any]:
+        if ending.crashed:
+            return "crashed", None
+        if ending.waiting:
+            return "waits", None
+        if ending.error is not None:
+            return "raised", raised(ending.error, self.known, self.unsteady)
+        return "returned", ending.result.plain if isinstance(ending.result, ResultText) else ending.result
 
     def holds(self, contents: Mapping[str, bytes]) -> bool:
         """Do the servers hold this now?"""
@@ -289,10 +298,8 @@ class Operations:
         known, moving, ignored = self.known, self.moving, self.ignored
         same, changed, opening = map(ignored.rows, (seen.same, seen.changed, seen.opening))
         found = canonical(same, changed, opening, {*self.left_out, *ignored.columns}, known, self.drawn)
-        lasting, leasing = map(ignored.values, (seen.lasting, seen.leased))
-        kept = {key: without_clock(value, known) for key, value in lasting.items()}
-        leased = {key: without_clock(comparable(value, known), known) for key, value in leasing.items()}
-        return found, KeysLeft(kept, leased, moving)
+        lasting, leased = map(ignored.values, (seen.lasting, seen.leased))
+        return found, keys_left(lasting, leased, known, moving, self.drawn, found.fresh)
 
     def outcome(self, endings: Sequence[Ending], seen: FinalState, undisturbed: bool) -> Outcome:
         """What a schedule came to, by what is known now of what counts. `undisturbed`: as in KeysLeft."""
@@ -312,15 +319,12 @@ class Operations:
         for table, rows in seen.changed.items():
             names = [each.name for each in table.columns if (table.title, each.name) not in self.left_out]
             yield from (((table.title, name), row[name]) for row in rows for name in names if name in row)
-        yield from (((KEY_OF_REDIS, key), text) for key, text in seen.lasting.items())
-        yield from (((LEASED_KEY, key), text) for key, text in seen.leased.items())
+        yield from places(seen.lasting, LASTING_KEY)
+        yield from places(seen.leased, LEASED_KEY)
         for index, ending in enumerate(endings):
             told = result_of(ending)
-            plain = (
-                str(told)
-                if isinstance(told, BaseException)
-                else ResultText.of(told, None, self.unsteady).plain
-            )
+            failed = isinstance(told, BaseException)
+            plain = raised(told, None) if failed else ResultText.of(told, None, self.unsteady).plain
             yield (ANSWER, self.scenario.workers[index].kind), plain
 
     def knows(self, constants: Collection[str], moving: Collection[str], drawn: DrawnNumbers) -> None:
@@ -333,16 +337,6 @@ class Operations:
     def show(self) -> dict[str, Any]:
         changed = self.database.changed()
         return {"balances": {}, "rows": {}, "tables": self.database.rows(changed)}
-
-
-def _answer(ending: Ending) -> tuple[str, Any]:
-    if ending.crashed:
-        return "crashed", None
-    if ending.waiting:
-        return "waits", None
-    if ending.error is not None:
-        return "raised", type(ending.error).__qualname__
-    return "returned", ending.result.plain if isinstance(ending.result, ResultText) else ending.result
 
 
 #: the contents of a server end with this once something that must always hold did not

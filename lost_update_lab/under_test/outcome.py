@@ -30,6 +30,7 @@ from lost_update_lab.under_test.fresh import (
     to_the_ms,
     without_clock,
 )
+from lost_update_lab.under_test.keys_left import KeysLeft
 
 NEW = "‹new›"
 #: how far references are followed to tell new rows, and fresh keys, apart
@@ -49,35 +50,6 @@ class LeftBehind:
     timed: Mapping[str, tuple[str, ...]]
     numbers: Mapping[int, str] = field(default_factory=dict)
     fresh: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class KeysLeft:
-    """Key → its value as a text without fresh times. `lasting`: those that stay; `leased`: those whose lease will end.
-    How long it lasts does not count. `moving`: of these, those whose values are others in each run. `undisturbed`: no
-    time has passed, and no fault has struck, so no lease was over, and none was left behind by a crash."""
-
-    lasting: Mapping[str, str] = field(default_factory=dict)
-    leased: Mapping[str, str] = field(default_factory=dict)
-    moving: Collection[str] = ()
-    undisturbed: bool = False
-
-    def unlike(self, other: KeysLeft) -> list[str]:
-        """The keys by which two outcomes differ. Of a lease that may be over in one of them, the value counts where
-        both have it."""
-        here, there = self.lasting, other.lasting
-        if self.undisturbed and other.undisturbed:
-            here, there = {**here, **self.leased}, {**there, **other.leased}
-        found = {key for key in {*here, *there} if here.get(key) != there.get(key)}
-        both = (self.leased.keys() & other.leased.keys()) - {*self.moving, *other.moving}
-        return sorted(found | {key for key in both if self.leased[key] != other.leased[key]})
-
-    def told(self, other: KeysLeft, key: str) -> str:
-        """How two outcomes differ by this key."""
-        here, there = ({*each.lasting, *each.leased} for each in (self, other))
-        if key not in here & there:
-            return "here only" if key in here else "there only"
-        return "has another value"
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,8 @@ from lost_update_lab.under_test.values import OwnText
 
 #: how deep the attributes of objects are followed, and how many values are shown at most
 DEPTH, MOST = 4, 2000
+#: modules whose errors are told apart by their class
+_OF_DRIVERS = ("psycopg.", "redis.", "sqlalchemy.", "django.db.", "pymysql.", "aiomysql.", "asyncio.")
 
 
 class ResultText(str):
@@ -55,8 +57,23 @@ class ResultText(str):
         return made
 
 
+def raised(error: BaseException, known: Collection[str] | None = (), unsteady: Collection[type] = ()) -> Any:
+    """What is compared of an error: its class, arguments and public attributes; of one that a driver or the system
+    raises, whose words name processes and addresses, the class. `known`, `unsteady`: as for a result."""
+    kind = type(error)
+    if issubclass(kind, OSError) or kind in unsteady or f"{kind.__module__}.".startswith(_OF_DRIVERS):
+        return kind.__qualname__
+    reader = _Reader(known, unsteady)
+    own = {name: reader.read(each) for name, each in _public(error) if not name.startswith("explorer_")}
+    return [kind.__qualname__, reader.read(error.args), own]
+
+
 def unsteady(one: Any, other: Any) -> Iterator[type]:
     """The classes whose objects say other things of themselves in two results that should be equal."""
+    if isinstance(one, BaseException) and type(one) is type(other):
+        told = [comparable(json.dumps(raised(each), default=str)) for each in (one, other)]
+        if told[0] != told[1]:
+            yield type(one)
     readers = _Reader(()), _Reader(())
     for reader, value in zip(readers, (one, other), strict=True):
         reader.read(value)

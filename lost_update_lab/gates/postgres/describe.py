@@ -114,7 +114,15 @@ def _transaction(values: Mapping[str, Any], idle: bool, entering: bool) -> Op:
 
 def _shown(params: Any) -> str:
     values = params.values() if isinstance(params, dict) else params
-    return ", ".join(value.decode() if isinstance(value, bytes) else str(value) for value in values)
+    return ", ".join(_text(value) if isinstance(value, bytes) else str(value) for value in values)
+
+
+def _text(value: bytes) -> str:
+    """A parameter as psycopg sends it. A digest, or what is encrypted, is no text."""
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return f"\\x{value.hex()}"
 
 
 def tells_of_itself(text: str) -> bool:

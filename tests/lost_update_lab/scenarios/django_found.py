@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import tests.lost_update_lab.wallet as project
 from lost_update_lab import Mistake, explore, worker
 
@@ -18,6 +20,7 @@ def tried(**where: object) -> str:
 
 given = project.django.db.connection.get_connection_params()
 same = f"postgresql://{given['user']}@/{given['dbname']}?host={given['host']}"
+os.environ.pop("DATABASE_URL", None)  # of the tests around it
 print("nothing is said:", tried())
 print("its database:", tried(database=same))
 print("another database:", tried(django=False))

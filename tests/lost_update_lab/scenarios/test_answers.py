@@ -20,7 +20,7 @@ from django.db import models
 
 from lost_update_lab import Result
 from lost_update_lab.scenarios.result import KEPT
-from lost_update_lab.under_test.operations import VIOLATED
+from lost_update_lab.under_test.operations import REFUSED, VIOLATED
 from lost_update_lab.under_test.results import ResultText, unsteady
 
 Trial = Callable[..., Result]
@@ -192,3 +192,59 @@ def test_a_number_that_is_none_is_equal_to_itself(trial: Trial) -> None:
         return float("nan")
 
     assert trial([answers, answers], setup=one_seat, control=False).verdict == KEPT
+
+
+class Short(Exception):
+    """There is not enough, but this."""
+
+
+def two_pots(sql: Any) -> None:
+    sql.execute("DROP TABLE IF EXISTS pot")
+    sql.execute("CREATE TABLE pot (id int, held int)")
+    sql.execute("INSERT INTO pot VALUES (1, 100), (2, 100)")
+
+
+def checks(sql: Any) -> str:
+    held = [sql.execute("SELECT held FROM pot WHERE id = %s", [pot]).fetchone()[0] for pot in (1, 2)]
+    if sum(held) < 200:
+        raise Short(sum(held))
+    return "enough"
+
+
+def takes_half(sql: Any) -> None:
+    sql.execute("UPDATE pot SET held = held - 50")
+
+
+def test_what_an_error_says_counts(trial: Trial) -> None:
+    """Of an error only the class was compared: that there are 150 left is true at no time."""
+    result = trial([checks, takes_half], setup=two_pots, control=False)
+    assert result.verdict == REFUSED
+    assert any("Short: 150" in each for each in result.schedule.sentences)
+
+
+def both_say_no(sql: Any) -> None:
+    """Whoever comes second is told so. If both do it at once, both are, and nobody has anything."""
+    sql.execute("UPDATE pot SET held = held - 60 WHERE id = 1")
+    if sql.execute("SELECT held FROM pot WHERE id = 1").fetchone()[0] < 0:
+        sql.execute("UPDATE pot SET held = held + 60 WHERE id = 1")
+        raise Short("nothing left")
+
+
+def test_an_error_with_known_words_is_an_answer(trial: Trial) -> None:
+    """It says what it says in a serial order, so it is no failure of the call: it was `refused`."""
+    assert trial([both_say_no] * 2, setup=two_pots, control=False).verdict == VIOLATED
+
+
+def says_no_too_late(sql: Any) -> None:
+    """It says that another one has come between, and has written all the same."""
+    held = [sql.execute("SELECT held FROM pot WHERE id = 1").fetchone()[0]]
+    sql.execute("UPDATE pot SET held = held - 10 WHERE id = 1")
+    held += sql.execute("SELECT held FROM pot WHERE id = 1").fetchone()
+    if held[1] != held[0] - 10:
+        raise Short("try again")
+
+
+def test_what_refuses_has_done_nothing(trial: Trial) -> None:
+    """A refusal was believed: whatever was found done was no difference to nothing."""
+    result = trial([says_no_too_late] * 2, setup=two_pots, control=False, refusals=[Short])
+    assert result.verdict == REFUSED

@@ -95,3 +95,41 @@ def test_a_number_that_moves_by_another_distance_is_none(trial: Trial) -> None:
     assert found.marked(place, 6) != 6
     assert found.marked(place, 4) == 4  # given out before
     assert not measured([(once, [(place, 106), (("table", "id"), 7)])], {1: 100}, {1: 4}, there).places
+
+
+def invoices(sql: Any) -> None:
+    sql.execute("DROP TABLE IF EXISTS invoice; DROP SEQUENCE IF EXISTS invoice_number")
+    sql.execute("CREATE SEQUENCE invoice_number")
+    sql.execute("CREATE TABLE invoice (number text PRIMARY KEY, who text)")
+
+
+def asks_for_two_numbers(who: str, sql: Any) -> None:
+    with sql.transaction():
+        for _ in range(2):
+            (number,) = sql.execute("SELECT nextval('invoice_number')").fetchone()
+            sql.execute("INSERT INTO invoice VALUES (%s, %s)", [f"R-{number}", who])
+
+
+def test_a_sequence_need_not_belong_to_a_column(trial: Trial) -> None:
+    """Where no changed column draws by default, no number was known as drawn: 1 and 3 are Ann's
+    in no serial order."""
+    workers = [(asks_for_two_numbers, who) for who in ("Ann", "Bob")]
+    assert trial(workers, setup=invoices, control=False, crashes=1).verdict == KEPT
+
+
+def hands_over(who: str, key: str, twice: bool, sql: Any, redis: Any) -> None:
+    """An order of the database, and its number in Redis: in a queue, and in the name of a key."""
+    (number,) = sql.execute("INSERT INTO bought (who) VALUES (%s) RETURNING id", [who]).fetchone()
+    redis.rpush("queue", number)
+    if twice and redis.llen("queue") > 1:
+        redis.rpush("queue", number)
+    redis.set(f"order:{number}", key, ex=3600 if key == "leased" else None)
+
+
+@pytest.mark.parametrize("key", ["lasting", "leased"])
+@pytest.mark.parametrize(("twice", "right"), [(False, KEPT), (True, VIOLATED)])
+def test_a_drawn_number_in_redis_stands_for_its_row(trial: Trial, key: str, twice: bool, right: str) -> None:
+    """The queue held 2 before 1, which it does in no serial order, as numbers go. That the one that comes second is in
+    it twice counts: both are, if each sees the other one there."""
+    workers = [(hands_over, who, key, twice) for who in ("Ann", "Bob")]
+    assert trial(workers, setup=shop, control=False).verdict == right

@@ -56,7 +56,7 @@ def puts(item: int, redis: Any) -> None:
     [
         ([reads_through, writes_and_forgets], "balance: here only"),
         ([is_seen, logs_out], "session: here only"),
-        ([(puts, 1), (puts, 2)], "cart: has another value"),
+        ([(puts, 1), (puts, 2)], "cart: here string b"),
     ],
     ids=["stale", "logged in again", "an item is lost"],
 )

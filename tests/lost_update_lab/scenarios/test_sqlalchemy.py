@@ -85,6 +85,17 @@ def test_a_pool_that_pings_and_recycles_its_connections(
     assert (result.verdict, result.exhausted) == ("kept", True), str(result)
 
 
+def sells_on_an_engine_of_its_own() -> None:
+    url = os.environ["DATABASE_URL"].replace("postgresql://", "postgresql+psycopg://")
+    with create_engine(url, pool_pre_ping=True, pool_recycle=60).begin() as connection:
+        connection.execute(update(Show).values(sold=Show.sold + 1))
+
+
+def test_an_engine_that_an_operation_makes(trial: Trial) -> None:
+    """SQLAlchemy looks at the pool's `__init__` for the options that there are, and found the explorer's."""
+    assert trial([sells_on_an_engine_of_its_own] * 2, setup=two_shows, control=False).kept
+
+
 def add_seats(seats: int) -> None:
     with Session(engine()) as session, session.begin():
         session.execute(update(Show).values(sold=func.coalesce(Show.sold, 0) + seats))
