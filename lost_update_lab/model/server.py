@@ -26,6 +26,8 @@ class Server(Protocol):
     loses_replies: bool
     #: does its clock decide something, in virtual time? Then the time belongs to each state
     timed: bool
+    #: has it told anybody the time in this run? Then the time belongs to each state from then on
+    tells_time: bool
     #: if a client gives up its command, does it ask the server to cancel it? Else a command that was sent takes effect
     cancels: bool
     #: if so, how it was made virtual

@@ -12,7 +12,7 @@ from lost_update_lab.model.workers import Task
 class Plain:
     fails_over = False
     loses_replies = True
-    timed = cancels = False
+    timed = cancels = tells_time = False
     virtual_by = ""
 
     def listing(self) -> Sequence[tuple[str, str, str, int | None]]:

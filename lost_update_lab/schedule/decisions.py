@@ -119,7 +119,7 @@ def apply(world: World, transition: Transition) -> Task | None:
     elif transition.kind is Kind.VICTIM:
         virtual_clock.abort(world, world.task(transition.who))
     elif transition.kind is Kind.FAILOVER:
-        faults.fail_over(world, transition.who)
+        faults.fail_over(world, transition)
     elif transition.kind is Kind.STOP:
         world.stuck = True
     elif transition.kind is Kind.CANCEL:
@@ -155,5 +155,7 @@ def _step(world: World, task: Task, transition: Transition) -> Task:
         task.leases, task.seen, task.refused_by = world.leases(), mark, ()
     task.own_step = polls and task.seen == mark
     if task.op.server:
-        world.servers[task.op.server].before_step(task.op)
+        server = world.servers[task.op.server]
+        server.before_step(task.op)
+        server.tells_time |= task.op.timed
     return task

@@ -11,6 +11,8 @@ from lost_update_lab.model.transitions import Kind, Transition
 from lost_update_lab.model.workers import State, Task, WorkerProcess
 from lost_update_lab.schedule.world import World
 
+#: of a failover: those whose begin nobody has noticed connect when it is over
+SPARES = 1
 _FAULTS = {kind: Fault(kind.value) for kind in Kind if kind.value in set(Fault)} | {Kind.LAG: Fault.FAILOVER}
 
 
@@ -23,7 +25,9 @@ def transitions(world: World, steppers: Sequence[Task]) -> list[Transition]:
     something has happened since faults were last offered).
     """
     lagging = [server.name for server in world.servers.values() if server.lags]
-    offered = [Transition(Kind.FAILOVER, name) for name in lagging if name in world.touched or not world.full]
+    now = [name for name in lagging if name in world.touched or not world.full]
+    offered = [Transition(Kind.FAILOVER, name) for name in now]
+    offered += [Transition(Kind.FAILOVER, name, SPARES) for name in now if _spared(world, name)]
     bounds, spent = world.bounds, begun(world)
     some_left = len(spent) < bounds.faults
     for transition, seen in _possible(world, steppers):
@@ -87,7 +91,7 @@ def _possible(world: World, steppers: Sequence[Task]) -> Iterator[tuple[Transiti
         if task.op and not task.op.reads and world.servers[task.op.server].fails_over:
             yield Transition(Kind.LAG, task.name), True
     for server in world.servers.values():
-        if server.timed or server.leases():
+        if server.timed or server.tells_time or server.leases():
             yield Transition(Kind.CLOCK_JUMP, server.name), server.name in world.touched
     for worker in world.workers if world.looks else ():  # between two looks there may be nothing but a sleep
         asleep = [task for task in worker.tasks if task.state is State.WAIT]
@@ -136,18 +140,31 @@ def apply(world: World, transition: Transition) -> None:
         world.record("", server.name, transition.kind.value, "the replica gets no more writes", "")
 
 
-def fail_over(world: World, name: str) -> None:
-    """The replica that had fallen behind becomes the primary. Every client of the old primary is cut off."""
-    server = world.servers[name]
+def fail_over(world: World, transition: Transition) -> None:
+    """The replica that had fallen behind becomes the primary. Every client of the old primary is cut off, between two
+    commands or in the middle of a pipeline, which makes a difference. One that has not begun connects afterwards."""
+    name = transition.who
+    server, spared = world.servers[name], _spared(world, name) if transition.number == SPARES else ()
     charge(world, name)
     for worker in world.workers:
-        worker.struck = worker.struck or name in worker.sessions
-        if name in worker.sessions:
-            worker.cuts += (name,)
-        server.end_sessions(list(worker.sessions.get(name, ())), cut=True)
+        if name not in worker.sessions or worker.main.due is None or worker in spared:
+            continue
+        worker.struck = True
+        worker.cuts += (name,)
+        for task in worker.tasks:
+            if task.alive:
+                task.history.add(b"cut", name.encode())
+        server.end_sessions(list(worker.sessions[name]), cut=True)
     lost = server.fail_over()
     world.progress()
     world.record("", name, Kind.FAILOVER.value, "the replica takes over", f"without {lost}")
+
+
+def _spared(world: World, name: str) -> list[WorkerProcess]:
+    """The workers that have sent nothing but a BEGIN, or what a MULTI has queued. Others have not noticed that, so they
+    may as well not have begun."""
+    live = [worker for worker in world.workers if name in worker.sessions and not worker.finished]
+    return [w for w in live if w.main.due is not None and not any(task.shown for task in w.tasks)]
 
 
 def _clock_jump(world: World, transition: Transition) -> None:

@@ -64,7 +64,7 @@ def moment(world: World) -> Moment:
 
 
 def _timed(world: World) -> bool:
-    return any(server.timed for server in world.servers.values())
+    return any(server.timed or server.tells_time for server in world.servers.values())
 
 
 def _server(server: Server, now: int) -> bytes:

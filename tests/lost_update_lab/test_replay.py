@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -142,13 +145,31 @@ class Shrunk(NamedTuple):
     executed: int
 
 
+@contextmanager
+def renewed(own: bank.Bank) -> Iterator[None]:
+    while not own.redis.set("lock", "taken", nx=True, px=3000):
+        time.sleep(1)
+    stop = threading.Event()
+
+    def renew() -> None:
+        while not stop.wait(1):
+            own.redis.pexpire("lock", 3000)
+
+    renewal = threading.Thread(target=renew)
+    renewal.start()
+    yield
+    stop.set()
+    renewal.join()
+    own.redis.delete("lock")
+
+
 def fed_and_executed(harness: Callable[..., Harness], fed: bool) -> Shrunk:
-    """How the schedule of a failover that breaks nothing shrinks."""
-    played = harness(bank.locked_by(setnx), faults=1, kinds=frozenset({Fault.FAILOVER}), fed=fed)
+    """How a schedule shrinks in which a holder dies and its renewal lives on, and which breaks nothing."""
+    played = harness(bank.locked_by(renewed), faults=1, kinds=frozenset({Fault.RENEWAL_LIVES}), fed=fed)
     search = Search(played)
     search.explore()
     runs, told = played.runs, played.feeding.runs
-    harmless = search.result.found[UNBROKEN, (Fault.FAILOVER,)]
+    harmless = search.result.found[UNBROKEN, (Fault.RENEWAL_LIVES,)]
     small = shrink(PrefixTree(played, search.calibrated), harmless)
     return Shrunk(encode(small.choices), played.feeding.runs - told, played.runs - runs)
 

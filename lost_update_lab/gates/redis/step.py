@@ -41,7 +41,7 @@ from lost_update_lab.schedule.world import World
 from lost_update_lab.servers.redis.commands import UNANSWERED, for_ever, shown, subscribes, time_out, waits
 from lost_update_lab.servers.redis.memoised import MemoisedRedis, Read, RedisAnswer
 from lost_update_lab.servers.redis.repeatable import queued_after, repeatable
-from lost_update_lab.servers.redis.scripts import script_of, time_of_day, virtual
+from lost_update_lab.servers.redis.scripts import asks_for_time, script_of, time_of_day, virtual
 from lost_update_lab.servers.redis.server import RedisServer
 from lost_update_lab.servers.redis.wire import TELLS, left
 
@@ -255,7 +255,8 @@ def _describe(server: str, in_multi: bool, reading: set[bytes], words: Sequence[
     name = words[0].upper()
     local = name in _LOCAL or (in_multi and name not in (b"EXEC", b"DISCARD"))
     text = " ".join([name.decode(), *(word.decode(errors="backslashreplace") for word in words[1:])])
-    return Op(server, text, b" ".join([name, *words[1:]]), local, reads=local or name in reading)
+    identity = b" ".join([name, *words[1:]])
+    return Op(server, text, identity, local, reads=local or name in reading, timed=asks_for_time(words))
 
 
 def receive(

@@ -348,13 +348,18 @@ class MemoisedRedis(MemoisedServer):
 
     def hidden(self) -> bytes:
         unread = {who: each.inbox for who, each in self.sessions.items() if not each.cut}
-        return kept(self._kept, self._now) + self.watched() + told(unread)
+        return kept(self._kept, self._now) + self.watched() + told(unread) + jumped(self.ahead)
 
     def watched(self) -> bytes:
         return described(self.watching())
 
     def watches(self, sessions: Sequence[Who]) -> bool:
         return any(self.sessions.get(who, RedisSession()).watch for who in sessions)
+
+
+def jumped(ahead: int) -> bytes:
+    """By how much the server's clock has jumped: what it tells of the time, and what it takes for a time, moves."""
+    return b"+%d" % ahead if ahead else b""
 
 
 def told(unread: Mapping[Who, tuple[bytes, ...]]) -> bytes:

@@ -93,6 +93,18 @@ def _may_ask(script: bytes) -> bool:
     return bool(_ASKS.search(script)) or called(script) is None
 
 
+def asks_for_time(words: Sequence[bytes]) -> bool:
+    """Does this command, or the script that it calls, ask what time it is?"""
+    script = script_of(words)
+    return words[0].upper() == b"TIME" or (script is not None and _tells_time(script))
+
+
+@lru_cache(maxsize=1 << 10)
+def _tells_time(script: bytes) -> bool:
+    names = called(script)
+    return names is None or b"TIME" in names
+
+
 def time_of_day(now: int) -> tuple[int, int]:
     """What `TIME` returns, in seconds and µs. `now` is as in `virtual`."""
     return divmod(round(Epoch.shows) * 1_000_000 + now, 1_000_000)

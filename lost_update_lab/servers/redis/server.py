@@ -25,7 +25,7 @@ from lost_update_lab.servers.redis import streams
 from lost_update_lab.servers.redis.bypass import RedisBypassDetector
 from lost_update_lab.servers.redis.commands import for_ever, packed, shown
 from lost_update_lab.servers.redis.library import RedisLibrary
-from lost_update_lab.servers.redis.memoised import MemoisedRedis, RedisAnswers, name_of, told
+from lost_update_lab.servers.redis.memoised import MemoisedRedis, RedisAnswers, jumped, name_of, told
 from lost_update_lab.servers.redis.replica import Replica
 from lost_update_lab.servers.redis.scripts import time_of_day, virtual
 from lost_update_lab.servers.redis.watches import Watch, Watches, described
@@ -84,7 +84,7 @@ class RedisServer(Plain):
         self._seen = {version: held for version, held in self._seen.items() if version <= known}
         self.version, self._looked = 0, -1
         self.now, self._ask, self.changed, self.ahead, self.uncoded = 0, True, False, 0, ""
-        self.unread, self._serial = {}, 0
+        self.unread, self._serial, self.tells_time = {}, 0, False
         self.watches_of.begin()
         self.replica.begin()
         self.library.begin()
@@ -293,7 +293,7 @@ class RedisServer(Plain):
         return ", ".join(gone) or "nothing"
 
     def hidden(self) -> bytes:
-        return self.replica.hidden(self.now) + self.watched() + told(self.unread)
+        return self.replica.hidden(self.now) + self.watched() + told(self.unread) + jumped(self.ahead)
 
     def watching(self) -> Mapping[Who, Watch]:
         return self.watches_of.at(self.version)
