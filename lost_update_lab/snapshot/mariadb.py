@@ -7,11 +7,11 @@ schedule runs: an old snapshot is held open, for which the purge has to wait.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from lost_update_lab.snapshot.mariadb_behind import Behind
 from lost_update_lab.snapshot.other_sessions import keeps_a_lock
 from lost_update_lab.snapshot.postgres import CannotBeRestored
 
@@ -57,7 +57,6 @@ _TRIGGERS = """
 SELECT trigger_name FROM information_schema.triggers
 WHERE event_object_schema = DATABASE() AND event_manipulation = 'INSERT' AND trigger_name NOT LIKE 'explorer\\_%'
 """
-_WORD = re.compile(r"\w+")
 
 Run = Callable[[str], tuple[tuple[Any, ...], ...]]
 Rows = Mapping[str, tuple[tuple[Any, ...], ...]]
@@ -103,7 +102,7 @@ class MariaDBSnapshot:
         self.sequences = {name: int(run(_NEXT.format(name))[0][0]) for (name,) in run(_SEQUENCES)}
         self.tables = {each.name: each for each in _look(run, self.sequences) if each.name not in besides}
         self._filled = [name for name in self.tables if run(f"SELECT 1 FROM `{name}` LIMIT 1")]  # noqa: S608
-        self._made = run(_MADE)
+        self._made, self._behind = run(_MADE), Behind(run)
         self._restores = 0
         self._take()
 
@@ -124,10 +123,10 @@ class MariaDBSnapshot:
         return {each.name: self.run(_select(each)) for each in self.tables.values()}
 
     def named_in(self, text: str) -> set[str]:
-        """The tables and sequences that a command names. One that names none may write anywhere, by a procedure."""
-        words = {word.lower() for word in _WORD.findall(text)}
-        every = {*self.tables, *self.sequences}
-        named = {name for name in every if name.lower() in words} or every
+        """The tables and sequences that a command names, or reaches through what it names. If there are none, it may
+        write anywhere."""
+        words, every = self._behind.reached(text), {*self.tables, *self.sequences}
+        named = {name for name in every if words is not None and name.lower() in words} or every
         return named.union(*(self.tables[name].sequences for name in named & self.tables.keys()))
 
     def draws(self, names: Collection[str]) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from functools import wraps
+from math import inf
 from typing import Any
 
 import redis
@@ -73,8 +74,14 @@ async def _read(place: Here, connection: Any, twin: Any, *args: Any, **keywords:
     task, gated = place.task, known(twin)
     if gated is None:
         return twin.read_response(*args, **keywords)
+    timeout = None if keywords.get("timeout") == inf else keywords.get("timeout")  # inf: for ever
+    keywords = {**keywords, "timeout": timeout} if "timeout" in keywords else keywords
     try:
         return await place.loop.live(task, gate.reading(place.run, task, twin, gated, *args, **keywords))
+    except redis.TimeoutError:
+        if timeout is None:
+            raise
+        return None  # its caller has asked for that time
     except asyncio.CancelledError:
         if gate.leaves(place.run, task, twin, gated):
             del vars(connection)["explorer_twins"][task.worker.index]

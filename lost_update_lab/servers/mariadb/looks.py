@@ -19,7 +19,7 @@ from typing import Any
 
 from lost_update_lab.model.errors import LOOKS_BY_ITSELF, STATEMENTS_APART, Broken
 from lost_update_lab.servers.compound import Unexplored, looks_elsewhere
-from lost_update_lab.servers.mariadb.unseen import SOURCES
+from lost_update_lab.snapshot.mariadb_behind import SOURCES
 from lost_update_lab.telling.narrative import shortened
 
 Ask = Callable[[str], tuple[tuple[Any, ...], ...]]

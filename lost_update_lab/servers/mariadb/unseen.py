@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
 
 from lost_update_lab.servers.mariadb import clock_words
 from lost_update_lab.servers.mariadb.way import remembers_inside
+from lost_update_lab.snapshot.mariadb_behind import SOURCES, words
 
-#: by the name that a command says: the text behind it
-SOURCES = """
-SELECT table_name, view_definition FROM information_schema.views WHERE table_schema = DATABASE()
-UNION ALL SELECT routine_name, routine_definition FROM information_schema.routines WHERE routine_schema = DATABASE()
-UNION ALL SELECT event_object_table, action_statement FROM information_schema.triggers
-WHERE event_object_schema = DATABASE() AND trigger_name NOT LIKE 'explorer\\_%'
-"""
 #: functions and views, and tables with triggers
 CALLED_IN_MARIADB = """
 SELECT routine_name FROM information_schema.routines WHERE routine_schema = DATABASE() AND routine_type = 'FUNCTION'
@@ -24,7 +17,6 @@ UNION ALL SELECT table_name FROM information_schema.views WHERE table_schema = D
 UNION ALL SELECT event_object_table FROM information_schema.triggers
 WHERE event_object_schema = DATABASE() AND trigger_name NOT LIKE 'explorer\\_%'
 """
-_WORD = re.compile(r"\w+")
 
 
 class HiddenOnMariadb:
@@ -46,7 +38,7 @@ class HiddenOnMariadb:
 
     def behind(self, text: str) -> list[str]:
         """The texts of the views, routines and triggers that the command names."""
-        names = {word.lower() for word in _WORD.findall(text)} & self._sources.keys() if self._sources else ()
+        names = words(text) & self._sources.keys() if self._sources else ()
         return [each for name in sorted(names) for each in self._sources[name]]
 
     @cached_property
