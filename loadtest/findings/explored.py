@@ -10,6 +10,7 @@ from loadtest.findings.job import Job
 from locks.hazards import Hazard
 from lost_update_lab.model.bounds import Fault
 from lost_update_lab.runs.found import SearchResult
+from lost_update_lab.telling.not_met import WHY_NOT
 
 #: the explorer's fault → the hazard, as claims and evidence name it
 HAZARD_OF: dict[Fault | None, Hazard] = {
@@ -26,14 +27,6 @@ MISTAKE = (
     "mend what raises it; or, where it says that the lock was not granted: raise TimeoutError, or name it in the "
     "lock's `gives_up` (locks/giving_up.py)"
 )
-WHY_NOT = {
-    Fault.CRASH: "each operation is one command: a crash before it, or after it, leaves nothing half done",
-    Fault.PAUSE: "nothing there ends by itself while a worker stands still: no lease, no time-out",
-    Fault.RENEWAL_DIES: "no worker has a second thread",
-    Fault.RENEWAL_LIVES: "no worker has a second thread",
-    Fault.FAILOVER: "nothing is kept on a server that fails over",
-    Fault.CLOCK_JUMP: "no worker looks at a wall clock",
-}
 
 
 @dataclass(frozen=True, kw_only=True)

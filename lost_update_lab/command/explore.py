@@ -65,10 +65,20 @@ def explored(name: str, bounds: Mapping[str, Any], replay: str = "") -> list[Res
             raise Mistake(
                 f"{name} is no scenario. One takes `race`, and nothing else: def voucher(race)"
             ) from None
-        scenario(race)
+        _ask(name, scenario, race)
         if not race.results:
             race.explore()
     return race.results
+
+
+def _ask(name: str, scenario: Any, race: Race) -> None:
+    """Raises Mistake: the scenario itself does not work."""
+    try:
+        scenario(race)
+    except (Mistake, NotKept, AssertionError):
+        raise
+    except Exception as error:
+        raise Mistake(f"the scenario {name} raised {told_at(error, line_of(error))}") from error
 
 
 def again(name: str, bounds: Mapping[str, Any]) -> str:

@@ -23,8 +23,8 @@ ONE_FOR_EACH_PROCESS = (
 SWALLOWS = "write `except Exception` there: other BaseExceptions are how a thread is stopped"
 IN_THE_COMMAND = (
     "ask for the time in the command itself, and not inside of a function, a view or a DEFAULT. If a package does so, "
-    "let the setup replace its function or view by one that does not ask (CREATE OR REPLACE), or its DEFAULT by a "
-    "fixed time (ALTER TABLE … ALTER COLUMN … SET DEFAULT '2000-01-01')"
+    "let the setup replace its function or view by one that does not ask (CREATE OR REPLACE). A DEFAULT goes by ALTER "
+    "TABLE … ALTER COLUMN … DROP DEFAULT, if the INSERT says now()"
 )
 BY_ANOTHER_CLOCK = "none here: `manage.py faults` moves real clocks"
 GATE_IT = "put a gate before that client: docs/explorer.md, 'Other clients'"

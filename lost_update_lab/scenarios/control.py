@@ -118,7 +118,8 @@ class UntilBroken(Search):
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """`cannot_tell`: without the locks some outcome fits no serial order, and the invariant holds all the same."""
+    """`cannot_tell`: without the locks something is left that no serial order leaves, and the invariant holds all the
+    same. An answer alone is no loss: optimistic code says "try again" then."""
 
     note: str = ""
     cannot_tell: bool = False
@@ -140,7 +141,7 @@ def _controlled(opened: Opened) -> Control:
     if not without.locks:
         allowed = _allowed(plain) if plain and not opened.scenario.redelivered else ()
         return Control(ALLOWED.format("; ".join(allowed))) if allowed else Control()
-    if plain and _without_locks(plain, (VIOLATED,)).breaks:
+    if plain and _without_locks(plain, (VIOLATED,), answers=False).breaks:
         why = f"it holds without {without.locks}, too, even when the outcome matches no serial order"
         return Control(f"the invariant cannot tell: {why}", cannot_tell=True)
     if aborted := without.aborted - opened.judge.aborted:
@@ -179,12 +180,14 @@ class _WithoutLocks(NamedTuple):
     aborted: Set[str] = frozenset()
 
 
-def _without_locks(opened: Opened, words: Collection[str]) -> _WithoutLocks:
+def _without_locks(opened: Opened, words: Collection[str], answers: bool = True) -> _WithoutLocks:
     """Right is what the serial orders with the locks have come to; where these were not run, those without them."""
     unlocked, orders = Unlocked(), opened.judge.serial
     with ExitStack() as stack:
         stack.callback(setattr, opened, "judge", opened.judge)
-        opened.judge = judge = Judge(opened.scenario)  # the notes of this one are none on the scenario itself
+        opened.judge = judge = Judge(
+            opened.scenario, answers
+        )  # the notes of this one are none on the scenario itself
         judge.serial = None if opened.scenario.invariants else orders
         harness, system = stack.enter_context(opened.harness([unlocked.install]))
         system.exact = False  # the keys of locks have leases, and hold anything without those

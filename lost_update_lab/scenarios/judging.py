@@ -42,10 +42,11 @@ ABORTED = (
 
 
 class Judge:
-    """The judge of one scenario. `serial`: None as long as no order may be run."""
+    """The judge of one scenario. `serial`: None as long as no order may be run. `answers`: do they count? Else only
+    what is left does, and only if each worker says what it says in some serial order: "try again" is no such answer."""
 
-    def __init__(self, scenario: Scenario) -> None:
-        self.scenario = scenario
+    def __init__(self, scenario: Scenario, answers: bool = True) -> None:
+        self.scenario, self.answers = scenario, answers
         self.serial: SerialOrders | None = None
         #: the serial orders with gaps that schedules were found equal to, in words
         self.with_gaps: dict[str, None] = {}
@@ -135,6 +136,8 @@ class Judge:
         endings = observed.endings
         callers = range(len(self.scenario.callers))
         whole = [i for i in callers if _is_whole(endings[i])]
+        if not (self.answers or all(self._is_known(observed, i) for i in whole)):
+            return Judgement(UNBROKEN)
         again = self._done_again(endings)
         if self._some(observed, whole, self._cut(whole) - again):
             return self._failed_again(endings) or Judgement(UNBROKEN)
@@ -157,6 +160,13 @@ class Judge:
         return isinstance(answer[1], list) and any(
             answer == each.outcome.answers[worker] for each in self.serial.all()
         )
+
+    def _is_known(self, observed: FinishedSchedule, worker: int) -> bool:
+        """Does this worker say the same in some serial order?"""
+        assert self.serial
+        kinds = [each.kind for each in self.scenario.workers]
+        serials = (each.outcome for each in self.serial.all())
+        return any(observed.outcome.answered_the_same(each, [worker], kinds) for each in serials)
 
     def _failed(self, endings: Iterable[Ending]) -> Judgement:
         told = [f"{self.scenario.names[each.worker]} failed: {_shown(each.error)}" for each in endings]
@@ -206,7 +216,8 @@ class Judge:
         return outcome.left_the_same(other) and self._answered(outcome, other, whole)
 
     def _answered(self, outcome: Outcome, other: Outcome, workers: Sequence[int]) -> bool:
-        return outcome.answered_the_same(other, workers, [each.kind for each in self.scenario.workers])
+        kinds = [each.kind for each in self.scenario.workers]
+        return not self.answers or outcome.answered_the_same(other, workers, kinds)
 
     def _serials(self, observed: FinishedSchedule, free: set[int]) -> Iterator[Serial]:
         """Of the workers in `free`, any number of operations may have happened; of the others, all."""

@@ -55,6 +55,15 @@ def not_explored(error: Broken) -> Mistake:
     return Mistake(f"the operations cannot be explored: {error}{seen}. The remedy: {remedy_of(error.remedy)}")
 
 
+#: what asyncio says
+_OTHER_LOOP = "is bound to a different event loop"
+ONE_LOOP = (
+    "{} uses an object of asyncio that another worker has used before: {}. Workers stand for processes, each with an "
+    "event loop of its own, and such a lock keeps no other process out. Make it anew in each call, and let the "
+    "database or Redis protect what they share"
+)
+
+
 def set_up(setup: Callable[[], Any], budget: float) -> None:
     """Raises Mistake if the setup fails, or does not end."""
     seconds = max(SETUP_WITHIN, budget)
@@ -118,6 +127,8 @@ def _works_at_all(opened: Opened, found: Sequence[Serial]) -> None:
         if (error := errors[0]) and all(errors) and not isinstance(error, opened.scenario.refusals or ()):
             if isinstance(error, Mistake):
                 raise error
+            if _OTHER_LOOP in str(error):
+                raise Mistake(ONE_LOOP.format(name, told_at(error, line_among(places_of(error))))) from error
             none = "" if opened.scenario.setups else ", and the scenario has no setup"
             raise Mistake(
                 f"{name} fails in every order, even when it runs alone: {told_at(error, line_among(places_of(error)))}"
@@ -126,7 +137,7 @@ def _works_at_all(opened: Opened, found: Sequence[Serial]) -> None:
         if all(ending.waiting for ending in endings):
             raise Mistake(
                 f"{name} waits for ever, even when it runs alone: nothing was tried. The setup must provide what it "
-                "waits for"
+                "waits for, unless that is a lock: then another connection of its own holds it"
             )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from lost_update_lab.model.bounds import Fault
@@ -11,9 +12,10 @@ from lost_update_lab.scenarios.exploration import Opened
 from lost_update_lab.scenarios.judging import ABORTED, BETWEEN
 from lost_update_lab.scenarios.serial import Serial
 from lost_update_lab.scenarios.ties import ties
+from lost_update_lab.telling.not_met import WHY_NOT
 from lost_update_lab.under_test.operations import VIOLATED
 from lost_update_lab.under_test.results import ResultText
-from lost_update_lab.under_test.scenario import Scenario
+from lost_update_lab.under_test.scenario import FAULT_WORDS, Scenario
 
 EVEN_IN_TURNS = "the workers break it even one after the other, in every order: this is no race"
 NOTHING_AT_STAKE = (
@@ -41,6 +43,9 @@ RETURNS_NOTHING = (
     "order, which is not"
 )
 SAY_IT = "let the operation return whether it has done it, or ask succeeded(a) (lost_update_lab.invariants)"
+_WRITE = re.compile(r"\s*(?:INSERT|UPDATE|DELETE|MERGE)\b", re.IGNORECASE)
+#: "UPDATE 1", "INSERT 0 1", "1 row"
+_SOME_ROWS = re.compile(r"\b[1-9]\d*(?: rows?)?$")
 READ_AGAIN = (
     "let it read what is in the servers now (refresh_from_db(), a query), or take what the operations return: "
     "lambda a, b: …"
@@ -87,6 +92,17 @@ def notes_of(opened: Opened, searched: SearchResult, blind: Sequence[tuple[str, 
         yield SENT_ONCE
     if _sends_messages(opened):
         yield MESSAGES
+    yield from _not_met(opened.scenario, searched)
+
+
+def _not_met(scenario: Scenario, searched: SearchResult) -> Iterator[str]:
+    """Faults that the user has asked for by name, and that could not happen here. A crash that leaves nothing half done
+    is told by its absence."""
+    if len(scenario.kinds) == len(Fault) or not searched.exhausted:
+        return
+    for word, kinds in FAULT_WORDS.items():
+        if kinds <= scenario.kinds - {Fault.CRASH} and not kinds & searched.fired:
+            yield f"no schedule has met any of the {word.replace('_', ' ')}: {WHY_NOT[min(kinds)]}"
 
 
 def _orders(opened: Opened) -> Sequence[Serial]:
@@ -142,7 +158,11 @@ def _changed_nothing(opened: Opened) -> bool:
     """Keys that were there before may have been changed: they are not compared here."""
     left = [each.left for each in _orders(opened)]
     keys = any(each.lasting or each.leased for each in left) or (opened.keys and opened.keys.left)
-    return bool(left) and not keys and not any(each.changed for each in left)
+    if not left or keys or any(each.changed for each in left):
+        return False
+    steps = [step for each in _orders(opened) for step in each.steps]
+    cancels_out = any(_WRITE.match(step.command) and _SOME_ROWS.search(step.reply) for step in steps)
+    return not (cancels_out and any(step.command == "COMMIT" for step in steps))
 
 
 def _by_class(opened: Opened) -> Iterator[str]:

@@ -36,6 +36,7 @@ _SUM = "SELECT md5(coalesce(string_agg(t::text, ',' ORDER BY t::text COLLATE \"C
 _DROPPED_AS = {"composite type": "type"}
 
 View = tuple[str, str]
+_LARGE = "SELECT oid FROM pg_largeobject_metadata"
 
 
 class MadeBefore:
@@ -44,6 +45,7 @@ class MadeBefore:
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self.connection = connection
         self._objects, self._views = _objects(connection), _views(connection)
+        self._large = [oid for (oid,) in connection.execute(_LARGE)]
 
     def drop_newer(self) -> None:
         """An object that replaces another of the same name stays: the code that dropped the old one meant to, and
@@ -53,6 +55,9 @@ class MadeBefore:
             if each not in self._objects and (kind, identity) not in names:
                 drop = f"DROP {_DROPPED_AS.get(kind, kind)} IF EXISTS {identity} CASCADE"
                 self.connection.execute(drop.encode())
+        for (oid,) in self.connection.execute(_LARGE).fetchall():
+            if oid not in self._large:
+                self.connection.execute("SELECT lo_unlink(%s)", [oid])
 
     def refresh(self) -> None:
         """Put materialized views back that differ, once their tables hold again what they held."""

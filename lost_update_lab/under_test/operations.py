@@ -32,6 +32,7 @@ from lost_update_lab.model.system import (
 )
 from lost_update_lab.runs.place import here
 from lost_update_lab.servers.mariadb.server import MariaDBServer
+from lost_update_lab.servers.postgres.kept import as_new_in_each_run
 from lost_update_lab.servers.redis.server import RedisServer
 from lost_update_lab.snapshot.by_server import ByServer
 from lost_update_lab.snapshot.catalogue import Table
@@ -186,7 +187,7 @@ class Operations:
 
     def _call(self, operation: Operation) -> Any:
         handed = {name: getattr(self, f"_{name}")() for name in operation.wants}
-        result = operation.call(*operation.args, **operation.keywords, **handed)
+        result = operation.called_with(handed)
         return asyncio.run(result) if inspect.iscoroutine(result) else result
 
     def _sql(self) -> Any:
@@ -195,7 +196,7 @@ class Operations:
             if found is None or not found.open:
                 self._own.sql = mariadb.connect(self.addresses.database)
         elif found is None or found.closed:
-            self._own.sql = psycopg.connect(self.addresses.database, autocommit=True)
+            self._own.sql = as_new_in_each_run(psycopg.connect(self.addresses.database, autocommit=True))
         return self._own.sql
 
     def _redis(self) -> redis.Redis:

@@ -50,12 +50,34 @@ class Operation:
             signature = inspect.signature(self.call)
         except ValueError:  # a builtin without a signature
             return ()
+        named = [
+            p.name for p in signature.parameters.values() if p.name in HANDED_IN and p.default is p.empty
+        ]
+        without = [p for p in signature.parameters.values() if p.name not in named]
+        with suppress(TypeError):  # wherever they stand: def pay(sql, amount)
+            signature.replace(parameters=without).bind(*self.args, **self.keywords)
+            return tuple(named)
         open_ = signature.bind_partial(*self.args, **self.keywords).arguments
         needs = [p for p in signature.parameters.values() if p.default is p.empty and p.name not in open_]
         needs = [p for p in needs if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
         if missing := [p.name for p in needs if p.name not in HANDED_IN]:
             raise TypeError(f"{self.title}() misses the argument {missing[0]!r}")
         return tuple(p.name for p in needs)
+
+    def called_with(self, handed: Mapping[str, Any]) -> Any:
+        """What it returns. `handed`: what it asks for, by name."""
+        named = dict(handed)
+        if not named:
+            return self.call(*self.args, **self.keywords)
+        left, places = list(self.args), list[Any]()
+        for each in inspect.signature(self.call).parameters.values():
+            if not left or each.kind is each.KEYWORD_ONLY:
+                break
+            if each.name in named:
+                places.append(named.pop(each.name))
+            elif each.kind is not each.VAR_POSITIONAL:
+                places.append(left.pop(0))
+        return self.call(*places, *left, **self.keywords, **named)
 
 
 @dataclass(frozen=True, slots=True)

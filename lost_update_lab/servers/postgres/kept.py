@@ -56,13 +56,21 @@ class KeptSessions:
             each.close()
 
 
+def as_new_in_each_run(connection: Any) -> Any:
+    """The same connection. What it makes known to its session (SET, a temporary table, PREPARE) is gone after a run."""
+    connection.prepare_threshold = None  # psycopg would go on using what it has prepared
+    connection.explorer_renewed = True
+    return connection
+
+
 def renew(sessions: Sequence[Any]) -> None:
     """After a run. A temporary table of it is gone, as those of a process that has just begun are."""
     for each in sessions:
         if getattr(each, "explorer_stages", False) and not each.closed:
             each.pgconn.exec_(_DISCARD_TABLES)
             each.explorer_stages = False
-        if getattr(each, "explorer_kept", False) and not each.closed:
+        new = getattr(each, "explorer_kept", False) or getattr(each, "explorer_renewed", False)
+        if new and not each.closed:
             _as_new(each)
 
 

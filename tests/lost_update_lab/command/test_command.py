@@ -195,6 +195,7 @@ def test_trust_beside_a_table_account_of_the_users(scenario_urls: tuple[str, str
             ["explore", f"{HERE}:no_scenario"],
             "no_scenario is no scenario. One takes `race`, and nothing else",
         ),
+        (["explore", f"{HERE}:cannot_be_written"], "cannot_be_written raised ValueError: so it is"),
         (["replay", "nonsense"], "'nonsense' is no id of a schedule"),
         (
             ["trust", f"{HERE}:leased", "--page", "/nowhere/page.html"],

@@ -214,3 +214,7 @@ def endless(race: Race) -> None:
 
 
 def no_scenario() -> None: ...
+
+
+def cannot_be_written(race: Race) -> None:
+    raise ValueError("so it is")

@@ -97,3 +97,23 @@ def test_the_notes_of_all_parts(trial: Trial) -> None:
     levels = ["repeatable read", "read committed"]
     result = trial(workers, setup=accounts, invariant=ABOVE_ZERO, isolation=levels, refusals=[Exception])
     assert [note.partition(": ")[0] for note in result.notes] == ["read-committed"]
+
+
+def take_or_try_again(amount: int, sql: Any) -> str:
+    """It is locked, and would notice without the lock."""
+    with sql.transaction():
+        (balance,) = sql.execute("SELECT balance FROM account WHERE id = 1 FOR UPDATE").fetchone()
+        query = "UPDATE account SET balance = %s WHERE id = 1 AND balance = %s"
+        return "ok" if sql.execute(query, [balance - amount, balance]).rowcount else "try again"
+
+
+def test_an_answer_that_says_no_is_no_loss(trial: Trial) -> None:
+    """Without the lock one is told to try again, as in no serial order. The invariant can tell: nothing is lost."""
+    law = lambda sql, *said: total(sql) == 100 - 10 * said.count("ok"), "money is lost"
+    result = trial([(take_or_try_again, 10)] * 2, setup=accounts, invariant=law)
+    assert result.kept
+    assert result.notes[0].startswith("without FOR UPDATE, too, no order breaks it")
+
+
+def total(sql: Any) -> int:
+    return int(sql.execute("SELECT sum(balance) FROM account").fetchone()[0])

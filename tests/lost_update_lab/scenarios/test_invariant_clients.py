@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lost_update_lab import Result
+from lost_update_lab import Result, worker
 
 Trial = Callable[..., Result]
 
@@ -52,3 +52,16 @@ def test_one_that_is_asked_at_each_commit_too(trial: Trial) -> None:
 
     result = trial([withdraw, withdraw], setup=opening, always=law, control=False)
     assert result.verdict == "violated"
+
+
+def withdraw_from(sql: Any, amount: int, redis: Any, *, twice: bool = False) -> None:
+    for _ in range(1 + twice):
+        sql.execute("UPDATE account SET balance = balance - %s", [amount])
+    redis.decrby("left", amount)
+
+
+def test_a_client_may_stand_anywhere(trial: Trial) -> None:
+    """`(pay, 60)` with `def pay(sql, amount)`: 60 was taken for the client."""
+    workers = [worker("Ann", withdraw_from, 10), worker("Bob", withdraw_from, 5, twice=True)]
+    law = lambda sql, redis: (balance(sql), redis.get("left")) == (30, b"35"), "not in each order"
+    assert trial(workers, setup=opening, invariant=law, control=False).kept

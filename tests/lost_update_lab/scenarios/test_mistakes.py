@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import multiprocessing
 import os
 import socket
@@ -481,12 +482,12 @@ def test_large_objects(trial: Trial) -> None:
         with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as connection:
             connection.execute("SELECT lo_create(4711)")
 
-    try:
-        with pytest.raises(Mistake, match="the database holds large objects: no snapshot puts that back"):
-            trial(two(redeem), setup=with_a_picture)
-    finally:
-        with psycopg.connect(trial.keywords["database"], autocommit=True) as connection:  # type: ignore[attr-defined]
-            connection.execute("SELECT lo_unlink(4711)")
+    with pytest.raises(Mistake, match="the database holds large objects: no snapshot puts that back"):
+        trial(two(redeem), setup=with_a_picture)
+    with psycopg.connect(trial.keywords["database"]) as connection:  # type: ignore[attr-defined]
+        assert not connection.execute("SELECT FROM pg_largeobject_metadata").fetchall(), (
+            "the next trial begins"
+        )
 
 
 def test_a_database_that_is_no_test_database(trial: Trial) -> None:
@@ -704,3 +705,28 @@ def test_a_pool_that_is_too_small(trial: Trial, kind: str) -> None:
 def test_no_server(trial: Trial) -> None:
     with pytest.raises(Mistake, match="no PostgreSQL answers at the given address"):
         trial(two(redeem), database="postgresql://127.0.0.1:1/test")
+
+
+def test_a_lock_of_asyncio_that_workers_share(trial: Trial) -> None:
+    """Each has an event loop of its own. It was said of the second one that it fails even when it runs alone."""
+    shared = asyncio.Lock()
+
+    async def redeems_in_turn() -> None:
+        async with shared:
+            await asyncio.sleep(0.001)
+
+    with pytest.raises(Mistake, match=r"uses an object of asyncio that another worker has used before"):
+        trial([redeems_in_turn, redeems_in_turn], setup=one_voucher)
+
+
+def test_one_that_waits_for_itself(trial: Trial) -> None:
+    def redeems_twice_at_a_time() -> None:
+        with (
+            psycopg.connect(os.environ["DATABASE_URL"]) as one,
+            psycopg.connect(os.environ["DATABASE_URL"]) as other,
+        ):
+            for connection in (one, other):
+                connection.execute("UPDATE voucher SET uses = uses - 1")
+
+    with pytest.raises(Mistake, match="unless that is a lock: then another connection of its own holds it"):
+        trial([redeems_twice_at_a_time] * 2, setup=one_voucher)

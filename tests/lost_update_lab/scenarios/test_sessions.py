@@ -145,3 +145,38 @@ def test_the_end_of_a_session_unlocks(
 ) -> None:
     found = trial([operation, operation], setup=account, crashes=crashes, control=False)
     assert (found.verdict, found.exhausted) == (verdict, True), found
+
+
+def one_account(sql: Any) -> None:
+    sql.execute("DROP TABLE IF EXISTS account")
+    sql.execute("CREATE TABLE account (balance int)")
+    sql.execute("INSERT INTO account VALUES (100)")
+
+
+def remembers_in_a_table(sql: Any) -> bool:
+    sql.execute("CREATE TEMPORARY TABLE IF NOT EXISTS seen (x int)")
+    known = sql.execute("SELECT count(*) FROM seen").fetchone()[0]
+    sql.execute("INSERT INTO seen VALUES (1)")
+    return bool(known)
+
+
+def remembers_in_a_setting(sql: Any) -> bool:
+    known = sql.execute("SELECT current_setting('mine.done', true)").fetchone()[0]
+    sql.execute("SET mine.done = '1'")
+    return known == "1"
+
+
+def withdraws_if_new(remembers: Callable[[Any], bool], sql: Any) -> None:
+    """Nothing protects it, if each worker is a process that has just begun."""
+    if not remembers(sql):
+        (balance,) = sql.execute("SELECT balance FROM account").fetchone()
+        sql.execute("UPDATE account SET balance = %s", [balance - 10])
+
+
+@pytest.mark.parametrize("remembers", [remembers_in_a_table, remembers_in_a_setting])
+def test_the_session_that_is_handed_in_is_new_in_each_schedule(
+    trial: Callable[..., Result], remembers: Callable[[Any], bool]
+) -> None:
+    """It kept what the schedule before had made known to it: "not repeatable"."""
+    result = trial([(withdraws_if_new, remembers)] * 2, setup=one_account, control=False)
+    assert result.verdict == "violated", str(result)
