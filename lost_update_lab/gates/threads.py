@@ -32,10 +32,11 @@ def start(thread: threading.Thread) -> None:
     worker, run = place.task.worker, place.run
     if run.ending:
         halt(place.task)
+    again = place.task.beside and does(thread) is does(place.task.thread)
     task = run.new_thread(worker)
-    task.thread = thread
+    task.thread, task.after = thread, place.task.number if again else None
     if run.recorder:
-        run.recorder.effect(place.task, START)
+        run.recorder.effect(place.task, START, again)
     body = thread.run
 
     def gated() -> None:
@@ -54,6 +55,12 @@ def start(thread: threading.Thread) -> None:
     thread.run = gated  # type: ignore[method-assign]
     with beside():
         return _start(thread)
+
+
+def does(thread: Any) -> object:
+    """The code that it runs. That of a Timer is its function."""
+    named = getattr(thread, "function", None) or getattr(thread, "_target", None) or type(thread).run
+    return getattr(getattr(named, "__func__", named), "__code__", named)
 
 
 def join(thread: threading.Thread, timeout: float | None = None) -> None:

@@ -112,7 +112,9 @@ def do(world: World, task: Task, kind: str, *details: Any) -> Task | None:
     elif kind == DRAW:
         retries.draw(task, *details)
     elif kind == START:
-        return world.new_thread(task.worker)
+        begun = world.new_thread(task.worker)
+        begun.after = task.number if details[0] else None
+        return begun
     elif kind == NOTIFY:
         key, count = details
         world.notify(world.key(task.worker, key), count)

@@ -147,6 +147,8 @@ class Task:
     #: where it is in the recording; how many rounds were left out of its history without having been watched
     node: Any = None
     guesses: int = 0
+    #: the number of the thread that has started it to do once more what that one did: a Timer that arms itself again
+    after: int | None = None
     #: the connections that it uses, by server. A connection's name is the thread that uses it, and its place here
     uses: dict[str, list[Any]] = field(default_factory=dict)
 
@@ -199,6 +201,11 @@ class Task:
     def beside(self) -> bool:
         """Is it a thread beside the main one, or a coroutine of such a thread?"""
         return not self.main and not (self.coroutine and self.thread is self.worker.main.thread)
+
+    @property
+    def goes_on_as_another(self) -> bool:
+        """Has it ended, and another thread does in its place what it did?"""
+        return not (self.alive or self.main) and any(each.after == self.number for each in self.worker.tasks)
 
     @property
     def number(self) -> int:

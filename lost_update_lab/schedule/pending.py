@@ -144,6 +144,9 @@ def end(world: World, task: Task) -> None:
         task.state = State.DONE
     if task is task.worker.main:
         task.worker.alone = not task.worker.met and _is_alone(world, task)
-    world.progress()
+    if task.goes_on_as_another:
+        world.collapsed |= world.full  # the other one is where this one was
+    else:
+        world.progress()
     if not world.ending:
         world.notify(task)

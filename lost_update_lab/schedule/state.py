@@ -101,7 +101,7 @@ def shape(world: World) -> bytes:
 
 
 def _worker(world: World, worker: WorkerProcess, time: Any, now: int | None) -> tuple[Any, ...]:
-    tasks = [_task(world, task, time, now) for task in worker.tasks]
+    tasks = [_task(world, task, time, now) for task in worker.tasks if not task.goes_on_as_another]
     offered = worker.offered and (worker.offered[0], worker.offered[1] == world.now)
     told = worker.trying.told
     order = b"" if worker.finished else worker.order
