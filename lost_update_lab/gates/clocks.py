@@ -89,7 +89,7 @@ def wall() -> float:
     if place := here():
         _noted(place, WALL)
         place.run.wall_clock_read = True
-        place.task.history.look(place.run.shown)
+        place.task.history.look(place.run.shown + place.task.worker.offset)
         return _shown(place)
     InvariantClock.note(sys._getframe(1))
     return _time()

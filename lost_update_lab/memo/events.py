@@ -108,7 +108,7 @@ def do(world: World, task: Task, kind: str, *details: Any) -> Task | None:
     """Apply one effect of a thread. Returns the thread that it starts, if it starts one."""
     if kind in (LOOK, WALL):
         world.wall_clock_read |= kind == WALL
-        task.history.look(world.shown if kind == WALL else world.now)
+        task.history.look(world.shown + task.worker.offset if kind == WALL else world.now)
     elif kind == DRAW:
         retries.draw(task, *details)
     elif kind == START:

@@ -124,9 +124,10 @@ class Recording:
         """The times that these clocks show, as far as they matter."""
         if not clocks:
             return None
-        if self.merges and clocks == _MONOTONIC:
-            return tuple(tuple([world.now - at for at in task.history.looks]) for task in worker.tasks)
-        return world.shown, worker.offset
+        if not self.merges:
+            return world.shown, worker.offset
+        looks = tuple(tuple([world.now - at for at in task.history.looks]) for task in worker.tasks)
+        return looks if clocks == _MONOTONIC else (world.shown, worker.offset, looks)
 
     def rests(self, task: Task, guessed: bool) -> None:
         """The task is about to wait. If it waited for the same with the same behind it before, in whatever run, it is

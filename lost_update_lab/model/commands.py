@@ -33,6 +33,8 @@ class Op:
     silent: bool = False
     lasts: bool = False
     dates: bool = False
+    #: queued in a MULTI, and it was told the time, or what is left of leases, when it was sent
+    dated: bool = False
 
     @property
     def changes(self) -> bool:

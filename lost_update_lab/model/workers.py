@@ -79,6 +79,8 @@ class Task:
     shown: bool = False
     #: its last step was one that others cannot see. Only its clock could tell when that was
     unseen: bool = False
+    #: its MULTI has queued a command that was told the time (Op.dated)
+    dated: bool = False
     #: when its wait ends by itself
     until: int | None = None
     #: no decision was taken yet since it stopped here

@@ -119,7 +119,7 @@ def apply(world: World, transition: Transition) -> Task | None:
     elif transition.kind is Kind.VICTIM:
         virtual_clock.abort(world, world.task(transition.who))
     elif transition.kind is Kind.FAILOVER:
-        faults.fail_over(world, transition)
+        faults.fail_over(world, transition.who)
     elif transition.kind is Kind.STOP:
         world.stuck = True
     elif transition.kind is Kind.CANCEL:
@@ -145,6 +145,7 @@ def _step(world: World, task: Task, transition: Transition) -> Task:
     if task.due is None or not (task.shown or task.op.local):
         task.due = world.now
     task.shown |= not task.op.local
+    task.dated = task.op.local and (task.dated or task.op.dated)
     task.unseen = task.op.local and not task.op.alone
     task.worker.changed |= task.op.changes
     polls = world.full and task.history.last is not None

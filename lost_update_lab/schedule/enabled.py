@@ -26,6 +26,8 @@ def transitions(world: World) -> list[Transition]:
         return _of_one_loop(steppers, given_up)
     later = _heard_later(steppers)
     steppers = [task for task in steppers if task not in later]
+    if dated := [task for task in steppers if task.dated]:  # to its EXEC: the server would ask its clock then
+        return [Transition(Kind.STEP, dated[0].name), *cancels, *faults.transitions(world, dated[:1])]
     paused = [worker for worker in world.workers if worker.paused]
     ends_pause = paused and virtual_clock.only_polls(world)
     local = [task for task in steppers if _goes_first(world, task) and task not in given_up]
@@ -54,12 +56,23 @@ def _goes_first(world: World, task: Task) -> bool:
     """Does it stand before a step that others cannot see, so that it may as well come now? Not if it makes a difference
     when that is: the server's clock, if some command asks for it, stands still in a transaction from its BEGIN on; and
     a serial order (serial.py) has to tell whose step it is. (The worker's own clock: Run.begin_to_look.)"""
-    return task.op is not None and not world.in_turns and is_unseen(world, task.op)
+    first = task.op is not None and not world.in_turns and is_unseen(world, task.op)
+    return first and not (task.op and task.op.server and _may_fail_over(world, task.op.server))
+
+
+def _may_fail_over(world: World, name: str) -> bool:
+    """Then it makes a difference whether a client has begun a MULTI: only one that has is cut off in the middle."""
+    server, begun = world.servers[name], faults.begun(world)
+    return server.fails_over and (server.lags or _allowed(world, begun))
+
+
+def _allowed(world: World, begun: Sequence[Fault]) -> bool:
+    return Fault.FAILOVER in world.bounds.kinds and world.bounds.allow(begun, Fault.FAILOVER)
 
 
 def is_unseen(world: World, op: Op) -> bool:
     """Can others neither see this step nor be seen by it, and tell no clock when it came?"""
-    return op.local and not (op.dates and world.servers[op.server].timed)
+    return op.local and not op.dated and not (op.dates and world.servers[op.server].timed)
 
 
 def _cancels(tasks: Sequence[Task]) -> Iterator[Transition]:

@@ -11,8 +11,6 @@ from lost_update_lab.model.transitions import Kind, Transition
 from lost_update_lab.model.workers import State, Task, WorkerProcess
 from lost_update_lab.schedule.world import World
 
-#: of a failover: those whose begin nobody has noticed connect when it is over
-SPARES = 1
 _FAULTS = {kind: Fault(kind.value) for kind in Kind if kind.value in set(Fault)} | {Kind.LAG: Fault.FAILOVER}
 
 
@@ -25,9 +23,7 @@ def transitions(world: World, steppers: Sequence[Task]) -> list[Transition]:
     something has happened since faults were last offered).
     """
     lagging = [server.name for server in world.servers.values() if server.lags]
-    now = [name for name in lagging if name in world.touched or not world.full]
-    offered = [Transition(Kind.FAILOVER, name) for name in now]
-    offered += [Transition(Kind.FAILOVER, name, SPARES) for name in now if _spared(world, name)]
+    offered = [Transition(Kind.FAILOVER, name) for name in lagging if name in world.touched or not world.full]
     bounds, spent = world.bounds, begun(world)
     some_left = len(spent) < bounds.faults
     for transition, seen in _possible(world, steppers):
@@ -62,43 +58,61 @@ def fault_of(transition: Transition) -> Fault:
 def _possible(world: World, steppers: Sequence[Task]) -> Iterator[tuple[Transition, bool]]:
     """Yield each fault, and whether it must be offered at this very decision."""
     for worker in world.workers:
-        if worker.crashed or worker.paused:
-            continue
-        ready = [task for task in worker.tasks if task.state is State.READY]
-        fresh = any(task.fresh for task in ready)
-        line = [task.fresh for task in ready if not task.beside]
-        if world.looks and line:  # also before its first step: it may look right after
-            yield Transition(Kind.CLOCK_JUMP, worker.name, 1), any(line)
-            yield Transition(Kind.CLOCK_JUMP, worker.name, -1), any(line)
-        if worker.main.due is None:
-            continue
-        now = fresh or Fault.FAILOVER in world.spent or _seen_by_others(world, worker)
-        standing = [t for t in worker.tasks if t.state in (State.READY, State.BLOCKED) and not t.unheard]
-        if standing and (not worker.finished or len(worker.tasks) > 1):
-            yield Transition(Kind.CRASH, worker.name), now
-        if len(worker.tasks) == 1:
-            continue
-        others = [task for task in worker.tasks if task.beside and task.alive]
-        if others and line:
-            yield Transition(Kind.RENEWAL_LIVES, worker.name), now
-        for task in others:
-            if task.state is State.READY and not task.coroutine:
-                yield Transition(Kind.RENEWAL_DIES, task.name), task.fresh
+        if not (worker.crashed or worker.paused):
+            yield from _of_worker(world, worker)
     for task in steppers:
         answered = not task.unheard and task.op and not (task.op.local or task.op.silent)
         if answered and task.op and task.op.server and world.servers[task.op.server].loses_replies:
-            yield Transition(Kind.LOST_REPLY, task.name), task.fresh or not task.op.reads
+            ends_its_session = _seen_by_others(world, task.worker)
+            seen = task.fresh or not task.op.reads or ends_its_session
+            yield Transition(Kind.LOST_REPLY, task.name), seen
         if task.op and not task.op.reads and world.servers[task.op.server].fails_over:
             yield Transition(Kind.LAG, task.name), True
     for server in world.servers.values():
         if server.timed or server.tells_time or server.leases():
             yield Transition(Kind.CLOCK_JUMP, server.name), server.name in world.touched
     for worker in world.workers if world.looks else ():  # between two looks there may be nothing but a sleep
-        asleep = [task for task in worker.tasks if task.state is State.WAIT]
+        asleep = any(task.state is State.WAIT for task in worker.tasks)
         acts = any(task.state is State.READY for task in worker.line)
-        if asleep and not worker.crashed and not worker.paused and not acts:
-            yield Transition(Kind.CLOCK_JUMP, worker.name, 1), any(task.fresh for task in asleep)
-            yield Transition(Kind.CLOCK_JUMP, worker.name, -1), any(task.fresh for task in asleep)
+        if asleep and not (worker.crashed or worker.paused or acts):
+            yield from _jumps(worker)
+
+
+def _jumps(worker: WorkerProcess) -> Iterator[tuple[Transition, bool]]:
+    fresh = any(task.fresh for task in worker.tasks)
+    yield Transition(Kind.CLOCK_JUMP, worker.name, 1), fresh
+    yield Transition(Kind.CLOCK_JUMP, worker.name, -1), fresh
+
+
+def _of_worker(world: World, worker: WorkerProcess) -> Iterator[tuple[Transition, bool]]:
+    fresh = any(task.fresh for task in worker.tasks)
+    line = any(task.state is State.READY and not task.beside for task in worker.tasks)
+    if world.looks and line:  # also before its first step: it may look right after
+        yield from _jumps(worker)
+    if worker.main.due is None:
+        return
+    now = fresh or Fault.FAILOVER in world.spent or _seen_by_others(world, worker)
+    standing = any(t.state in (State.READY, State.BLOCKED) and not t.unheard for t in worker.tasks)
+    asleep = any(task.state is State.WAIT and not task.unheard for task in worker.tasks)
+    standing = standing or (asleep and _is_missed(world, worker))  # others would see it end now
+    if standing and (not worker.finished or len(worker.tasks) > 1):
+        yield Transition(Kind.CRASH, worker.name), now
+    if len(worker.tasks) == 1:
+        return
+    others = [task for task in worker.tasks if task.beside and task.alive]
+    if others and (line or (worker.main.state is State.WAIT and _is_missed(world, worker))):
+        yield Transition(Kind.RENEWAL_LIVES, worker.name), now
+    for task in others:
+        if task.state is State.READY and not task.coroutine:
+            # its other threads may have asked meanwhile whether it is alive
+            yield Transition(Kind.RENEWAL_DIES, task.name), fresh
+
+
+def _is_missed(world: World, worker: WorkerProcess) -> bool:
+    """Does it hold something that others wait or look for? Does another worker begin when it crashes?"""
+    if any(other.dormant and world.bounds.stands_for(other.index) == worker.index for other in world.workers):
+        return True
+    return any(server.holds(list(worker.sessions.get(name, ()))) for name, server in world.servers.items())
 
 
 def _seen_by_others(world: World, worker: WorkerProcess) -> bool:
@@ -122,8 +136,9 @@ def apply(world: World, transition: Transition) -> None:
         _crash(world, world.worker(transition.who))
     elif transition.kind is Kind.RENEWAL_DIES:
         task = world.task(transition.who)
-        task.state = State.DEAD
+        _dies(world, task)
         task.worker.cuts += (task.name,)
+        world.notify(task)
         world.record(task.worker.name, task.name, transition.kind.value, "dies alone", "")
     elif transition.kind is Kind.RENEWAL_LIVES:
         worker = world.worker(transition.who)
@@ -140,14 +155,13 @@ def apply(world: World, transition: Transition) -> None:
         world.record("", server.name, transition.kind.value, "the replica gets no more writes", "")
 
 
-def fail_over(world: World, transition: Transition) -> None:
+def fail_over(world: World, name: str) -> None:
     """The replica that had fallen behind becomes the primary. Every client of the old primary is cut off, between two
     commands or in the middle of a pipeline, which makes a difference. One that has not begun connects afterwards."""
-    name = transition.who
-    server, spared = world.servers[name], _spared(world, name) if transition.number == SPARES else ()
+    server = world.servers[name]
     charge(world, name)
     for worker in world.workers:
-        if name not in worker.sessions or worker.main.due is None or worker in spared:
+        if name not in worker.sessions or worker.main.due is None:
             continue
         worker.struck = True
         worker.cuts += (name,)
@@ -158,13 +172,6 @@ def fail_over(world: World, transition: Transition) -> None:
     lost = server.fail_over()
     world.progress()
     world.record("", name, Kind.FAILOVER.value, "the replica takes over", f"without {lost}")
-
-
-def _spared(world: World, name: str) -> list[WorkerProcess]:
-    """The workers that have sent nothing but a BEGIN, or what a MULTI has queued. Others have not noticed that, so they
-    may as well not have begun."""
-    live = [worker for worker in world.workers if name in worker.sessions and not worker.finished]
-    return [w for w in live if w.main.due is not None and not any(task.shown for task in w.tasks)]
 
 
 def _clock_jump(world: World, transition: Transition) -> None:

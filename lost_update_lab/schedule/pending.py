@@ -141,7 +141,7 @@ def _is_alone(world: World, task: Task) -> bool:
 def end(world: World, task: Task) -> None:
     """The thread has ended."""
     if task.alive:
-        task.state = State.DONE
+        task.state, task.fresh = State.DONE, True
     if task is task.worker.main:
         task.worker.alone = not task.worker.met and _is_alone(world, task)
     if task.goes_on_as_another:

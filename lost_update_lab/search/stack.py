@@ -63,7 +63,7 @@ class Branch:
             node = nodes.get(transition.who)
             known = node is None or any(_lost(heard) and times == cuts for heard, times, _ in node.told)
             return None if known else number
-        if transition.kind is Kind.FAILOVER and not transition.number:
+        if transition.kind is Kind.FAILOVER:
             for number, (nodes, cuts, uses) in enumerate(self.places):
                 then = (*cuts, transition.who)
                 told = [times[: len(then)] for node in nodes.values() for _, times, _ in node.told]

@@ -10,9 +10,8 @@ import pytest
 
 from lost_update_lab.model.bounds import Fault
 from lost_update_lab.model.system import UNBROKEN
-from lost_update_lab.model.transitions import Transition
 from lost_update_lab.runs.found import SearchResult
-from lost_update_lab.schedule import faults
+from lost_update_lab.schedule import enabled, faults
 from lost_update_lab.schedule.world import World
 from lost_update_lab.servers.redis import memoised, server
 from tests.lost_update_lab.bank import Bank, locked_by
@@ -98,11 +97,11 @@ def test_where_a_connection_was_cut_is_a_part_of_the_state(
     """The control: those that have not begun are cut off, too, and nobody remembers when that was."""
     cut_off = faults.fail_over
 
-    def forgets(world: World, transition: Transition) -> None:
+    def forgets(world: World, name: str) -> None:
         before = {task: (task.due, task.history.copy()) for task in world.tasks}
         for task in world.tasks:
             task.due = task.due or 0
-        cut_off(world, transition)
+        cut_off(world, name)
         for task, (due, history) in before.items():
             task.due, task.history = due, history
 
@@ -112,7 +111,7 @@ def test_where_a_connection_was_cut_is_a_part_of_the_state(
 
 def test_one_that_has_only_begun_may_begin_later(explore: Explore, monkeypatch: pytest.MonkeyPatch) -> None:
     """The control."""
-    monkeypatch.setattr(faults, "_spared", lambda world, name: [])
+    monkeypatch.setattr(enabled, "_may_fail_over", lambda world, name: False)
     assert under(explore, transaction, Fault.FAILOVER) != "lost"
 
 

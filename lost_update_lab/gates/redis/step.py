@@ -41,7 +41,13 @@ from lost_update_lab.schedule.world import World
 from lost_update_lab.servers.redis.commands import UNANSWERED, for_ever, shown, subscribes, time_out, waits
 from lost_update_lab.servers.redis.memoised import MemoisedRedis, Read, RedisAnswer
 from lost_update_lab.servers.redis.repeatable import queued_after, repeatable
-from lost_update_lab.servers.redis.scripts import asks_for_time, script_of, time_of_day, virtual
+from lost_update_lab.servers.redis.scripts import (
+    asks_for_time,
+    goes_by_clock,
+    script_of,
+    time_of_day,
+    virtual,
+)
 from lost_update_lab.servers.redis.server import RedisServer
 from lost_update_lab.servers.redis.wire import TELLS, left
 
@@ -256,7 +262,8 @@ def _describe(server: str, in_multi: bool, reading: set[bytes], words: Sequence[
     local = name in _LOCAL or (in_multi and name not in (b"EXEC", b"DISCARD"))
     text = " ".join([name.decode(), *(word.decode(errors="backslashreplace") for word in words[1:])])
     identity = b" ".join([name, *words[1:]])
-    return Op(server, text, identity, local, reads=local or name in reading, timed=asks_for_time(words))
+    timed, dated = asks_for_time(words), in_multi and local and goes_by_clock(words)
+    return Op(server, text, identity, local, reads=local or name in reading, timed=timed, dated=dated)
 
 
 def receive(

@@ -55,13 +55,17 @@ def given(words: Sequence[bytes], clock: int, left: Mapping[str, int], serial: i
     for at in range(first, len(words) - 1):
         if (unit := words[at].upper()) in _UNIT:
             ms = _length(unit, words[at + 1], clock)
-            return [*words[:at], b"PX", b"%d" % coded(ms, serial), *words[at + 2 :]] if ms else words
+            return (
+                [*words[:at], b"PX", b"%d" % coded(ms, serial), *words[at + 2 :]]
+                if ms
+                else _over(words, at + 1)
+            )
     return words
 
 
 def _expire(words: Sequence[bytes], ms: int | None, left: Mapping[str, int], serial: int) -> Sequence[bytes]:
     if ms is None:  # it removes the key at once, or is no number
-        return words
+        return _over(words, 2)
     options = [word for word in words[3:] if word.upper() not in (b"GT", b"LT")]
     now = left.get(words[1].decode(errors="backslashreplace"))
     for only in (word.upper() for word in words[3:]):
@@ -70,6 +74,16 @@ def _expire(words: Sequence[bytes], ms: int | None, left: Mapping[str, int], ser
         if only == b"LT" and now is not None and ms >= now:
             return _NOTHING
     return [b"PEXPIRE", words[1], b"%d" % coded(ms, serial), *options]
+
+
+def _over(words: Sequence[bytes], at: int) -> Sequence[bytes]:
+    """A time that is over on the virtual clock is over on the server's own one, too."""
+    by_clock = words[0].upper().endswith(b"AT") or words[at - 1].upper() in (b"EXAT", b"PXAT")
+    return (
+        [*words[:at], b"1", *words[at + 1 :]]
+        if by_clock and words[at].isdigit() and int(words[at])
+        else words
+    )
 
 
 def _length(unit: bytes, value: bytes, clock: int) -> int | None:

@@ -99,6 +99,22 @@ def asks_for_time(words: Sequence[bytes]) -> bool:
     return words[0].upper() == b"TIME" or (script is not None and _tells_time(script))
 
 
+#: the words by which a command gives a lease that depends on when it is given
+_WHEN = frozenset({b"EXAT", b"PXAT", b"GT", b"LT"})
+
+
+def goes_by_clock(words: Sequence[bytes]) -> bool:
+    """Does it depend on the time, or on what is left of leases, at which it is sent?"""
+    name, script = words[0].upper(), script_of(words)
+    if script is not None:
+        return name != b"SPOP" and _may_ask(script)
+    return (
+        name.endswith(b"AT")
+        or name == b"XADD"
+        or (name in GIVING and not _WHEN.isdisjoint(map(bytes.upper, words[2:])))
+    )
+
+
 @lru_cache(maxsize=1 << 10)
 def _tells_time(script: bytes) -> bool:
     names = called(script)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -208,3 +209,25 @@ def test_two_tasks_that_are_delivered_twice(trial: Trial) -> None:
     found = trial(of(pay_under_the_rows_lock, 1, 2), **how)
     assert (found.verdict, found.exhausted) == ("kept", True), str(found)
     assert trial(of(pay, 1, 2), **how).verdict == "violated"
+
+
+def invoice(sql: Any) -> None:
+    sql.execute("DROP TABLE IF EXISTS invoice")
+    sql.execute("CREATE TABLE invoice (id int PRIMARY KEY, paid boolean NOT NULL)")
+    sql.execute("INSERT INTO invoice VALUES (1, false)")
+
+
+def works_under_a_lease(sql: Any, redis: Any) -> str:
+    """The lock keeps the second delivery out, too."""
+    if not redis.set("lock", 1, nx=True, ex=30):
+        return "in progress"
+    time.sleep(60)
+    sql.execute("UPDATE invoice SET paid = true")
+    return "paid"
+
+
+def test_a_task_that_crashes_in_its_sleep(trial: Trial) -> None:
+    """It crashed at its commands only: that nobody ever pays was kept."""
+    law = lambda sql: sql.execute("SELECT paid FROM invoice").fetchone()[0], "nobody has paid"
+    result = trial([works_under_a_lease], setup=invoice, retry="redelivered", crashes=1, invariant=law)
+    assert result.verdict == "violated"
