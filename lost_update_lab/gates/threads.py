@@ -8,7 +8,7 @@ from types import FrameType
 from typing import Any
 
 from lost_update_lab.gates.patch import Patches
-from lost_update_lab.model.effects import START
+from lost_update_lab.model.effects import ASKED, START
 from lost_update_lab.model.workers import Halt, halt
 from lost_update_lab.runs.place import Here, anywhere, attach, beside, here, is_of_a_worker
 from lost_update_lab.schedule import pending
@@ -20,6 +20,7 @@ _wait, _notify, _notify_all = (
     threading.Condition.notify,
     threading.Condition.notify_all,
 )
+_is_set, _wait_for = threading.Event.is_set, threading.Event.wait
 _get_ident, _acquire = threading.get_ident, threading.Semaphore.acquire
 #: the number of a worker's main thread, as its own code sees it
 MAIN_NUMBER = 140_000_000_000_000
@@ -77,7 +78,27 @@ def is_alive(thread: threading.Thread) -> bool:
     """A thread that a fault has ended stands still until the run is over, but it counts as dead."""
     place = anywhere()
     own = place.task.worker.tasks if place else ()
-    return all(task.alive for task in own if task.thread is thread) and _is_alive(thread)
+    return _asked(all(task.alive for task in own if task.thread is thread) and _is_alive(thread))
+
+
+def _asked(found: bool) -> bool:
+    """What a thread finds out about others of its worker is a part of what it was told."""
+    place = here()
+    if place and len(place.task.worker.tasks) > 1:
+        told = b"asked", b"%d" % found
+        place.task.history.add(*told)
+        if place.run.recorder:
+            place.run.recorder.effect(place.task, ASKED, *told)
+    return found
+
+
+def is_set(event: threading.Event) -> bool:
+    return _asked(_is_set(event))
+
+
+def wait_for(event: threading.Event, timeout: float | None = None) -> bool:
+    """One that waits is told by what wakes it."""
+    return _asked(True) if here() and _is_set(event) else _wait_for(event, timeout)
 
 
 def wait(condition: threading.Condition, timeout: float | None = None) -> bool:
@@ -171,6 +192,8 @@ def install(patches: Patches) -> None:
     patches.method(threading.Thread, "start", start)
     patches.method(threading.Thread, "join", join)
     patches.method(threading.Thread, "is_alive", is_alive)
+    patches.method(threading.Event, "is_set", is_set)
+    patches.method(threading.Event, "wait", wait_for)
     patches.method(threading.Semaphore, "acquire", acquire)
     patches.method(threading.Condition, "wait", wait)
     patches.method(threading.Condition, "notify", notify)

@@ -8,7 +8,7 @@ from typing import Any
 
 from lost_update_lab.memo.recording import Event, Recording
 from lost_update_lab.model.commands import Op
-from lost_update_lab.model.effects import CLOSED, DISK, DRAW, LOOK, NOTIFY, START, TOLD, WALL
+from lost_update_lab.model.effects import ASKED, CLOSED, DISK, DRAW, LOOK, NOTIFY, START, TOLD, WALL
 from lost_update_lab.model.system import shown
 from lost_update_lab.model.workers import Standing, Task
 from lost_update_lab.schedule import pending, retries
@@ -109,6 +109,8 @@ def do(world: World, task: Task, kind: str, *details: Any) -> Task | None:
     if kind in (LOOK, WALL):
         world.wall_clock_read |= kind == WALL
         task.history.look(world.shown + task.worker.offset if kind == WALL else world.now)
+    elif kind == ASKED:
+        task.history.add(*details)
     elif kind == DRAW:
         retries.draw(task, *details)
     elif kind == START:

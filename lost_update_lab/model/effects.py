@@ -7,6 +7,8 @@ from __future__ import annotations
 #: what is there since), it learns what has come of a call, it closes a connection that listens
 LOOK, WALL, STAMP, DRAW, START, NOTIFY = "look", "wall", "stamp", "draw", "start", "notify"
 DISK, TOLD, CLOSED = "disk", "told", "closed"
+#: the thread asks what others of its worker have done (is an event set, is a thread alive?), and is told this
+ASKED = "asked"
 CLOCKS = frozenset({LOOK, WALL, STAMP})
 #: a thread that waits for this sleeps: no other thread will wake it
 NOBODY = object()

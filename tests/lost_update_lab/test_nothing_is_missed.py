@@ -157,6 +157,23 @@ def asks_whether_it_lives(bank: Bank) -> bool:
     return alive
 
 
+def asks_whether_it_is_set(bank: Bank) -> bool:
+    """A renewal tells so that the lock is lost. When it was asked makes a difference later."""
+    client, lost = bank.redis, threading.Event()
+
+    def renews() -> None:
+        client.set("by the thread", 1)
+        lost.set()
+
+    thread = threading.Thread(target=renews)
+    thread.start()
+    client.set("mark", 1)
+    found = lost.is_set()
+    client.set("end", 1)
+    thread.join()
+    return found
+
+
 def does_nothing(bank: Bank) -> None:
     pass
 
@@ -169,6 +186,7 @@ CASES = {
     "a read's reply is lost": (Fault.LOST_REPLY, reads_in_a_transaction, looks_for_the_row),
     "begins after a failover": (Fault.FAILOVER, reads_and_begins, writes),
     "crashes before it waits": (Fault.CRASH, acts_beside_a_thread, does_nothing),
+    "an event is set": (None, asks_whether_it_is_set, does_nothing),
     "a thread dies later": (Fault.RENEWAL_DIES, asks_whether_it_lives, does_nothing),
 }
 
