@@ -216,9 +216,9 @@ def _framework(request: pytest.FixtureRequest) -> dict[str, Any]:
     """The framework that the project uses."""
     if not _uses_django(request.node):
         return {}
-    from lost_update_lab.under_test import django_project
+    from lost_update_lab.under_test.of_django import project_of
 
-    return django_project.bound()
+    return project_of(True)
 
 
 def _uses_django(item: pytest.Item) -> bool:

@@ -185,9 +185,8 @@ def _without_locks(opened: Opened, words: Collection[str], answers: bool = True)
     unlocked, orders = Unlocked(), opened.judge.serial
     with ExitStack() as stack:
         stack.callback(setattr, opened, "judge", opened.judge)
-        opened.judge = judge = Judge(
-            opened.scenario, answers
-        )  # the notes of this one are none on the scenario itself
+        # its notes are none on the scenario itself
+        opened.judge = judge = Judge(opened.scenario, answers)
         judge.serial = None if opened.scenario.invariants else orders
         harness, system = stack.enter_context(opened.harness([unlocked.install]))
         system.exact = False  # the keys of locks have leases, and hold anything without those

@@ -164,9 +164,9 @@ class Judge:
     def _is_known(self, observed: FinishedSchedule, worker: int) -> bool:
         """Does this worker say the same in some serial order?"""
         assert self.serial
-        kinds = [each.kind for each in self.scenario.workers]
-        serials = (each.outcome for each in self.serial.all())
-        return any(observed.outcome.answered_the_same(each, [worker], kinds) for each in serials)
+        return any(
+            self._told_the_same(observed.outcome, each.outcome, [worker]) for each in self.serial.all()
+        )
 
     def _failed(self, endings: Iterable[Ending]) -> Judgement:
         told = [f"{self.scenario.names[each.worker]} failed: {_shown(each.error)}" for each in endings]
@@ -216,8 +216,10 @@ class Judge:
         return outcome.left_the_same(other) and self._answered(outcome, other, whole)
 
     def _answered(self, outcome: Outcome, other: Outcome, workers: Sequence[int]) -> bool:
-        kinds = [each.kind for each in self.scenario.workers]
-        return not self.answers or outcome.answered_the_same(other, workers, kinds)
+        return not self.answers or self._told_the_same(outcome, other, workers)
+
+    def _told_the_same(self, outcome: Outcome, other: Outcome, workers: Sequence[int]) -> bool:
+        return outcome.answered_the_same(other, workers, [each.kind for each in self.scenario.workers])
 
     def _serials(self, observed: FinishedSchedule, free: set[int]) -> Iterator[Serial]:
         """Of the workers in `free`, any number of operations may have happened; of the others, all."""

@@ -56,18 +56,18 @@ def _goes_first(world: World, task: Task) -> bool:
     """Does it stand before a step that others cannot see, so that it may as well come now? Not if it makes a difference
     when that is: the server's clock, if some command asks for it, stands still in a transaction from its BEGIN on; and
     a serial order (serial.py) has to tell whose step it is. (The worker's own clock: Run.begin_to_look.)"""
-    first = task.op is not None and not world.in_turns and is_unseen(world, task.op)
-    return first and not (task.op and task.op.server and _may_fail_over(world, task.op.server))
+    op = task.op
+    if op is None or world.in_turns or not is_unseen(world, op):
+        return False
+    return not (op.server and _may_fail_over(world, op.server))
 
 
 def _may_fail_over(world: World, name: str) -> bool:
     """Then it makes a difference whether a client has begun a MULTI: only one that has is cut off in the middle."""
-    server, begun = world.servers[name], faults.begun(world)
-    return server.fails_over and (server.lags or _allowed(world, begun))
-
-
-def _allowed(world: World, begun: Sequence[Fault]) -> bool:
-    return Fault.FAILOVER in world.bounds.kinds and world.bounds.allow(begun, Fault.FAILOVER)
+    server, bounds = world.servers[name], world.bounds
+    if not server.fails_over or server.lags:
+        return server.fails_over
+    return Fault.FAILOVER in bounds.kinds and bounds.allow(faults.begun(world), Fault.FAILOVER)
 
 
 def is_unseen(world: World, op: Op) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from lost_update_lab.model.bounds import SECOND, Fault
 from lost_update_lab.model.commands import Op
@@ -63,8 +63,8 @@ def _possible(world: World, steppers: Sequence[Task]) -> Iterator[tuple[Transiti
     for task in steppers:
         answered = not task.unheard and task.op and not (task.op.local or task.op.silent)
         if answered and task.op and task.op.server and world.servers[task.op.server].loses_replies:
-            ends_its_session = _seen_by_others(world, task.worker)
-            seen = task.fresh or not task.op.reads or ends_its_session
+            # its session ends, too
+            seen = task.fresh or not task.op.reads or _seen_by_others(world, task.worker)
             yield Transition(Kind.LOST_REPLY, task.name), seen
         if task.op and not task.op.reads and world.servers[task.op.server].fails_over:
             yield Transition(Kind.LAG, task.name), True
@@ -112,14 +112,18 @@ def _is_missed(world: World, worker: WorkerProcess) -> bool:
     """Does it hold something that others wait or look for? Does another worker begin when it crashes?"""
     if any(other.dormant and world.bounds.stands_for(other.index) == worker.index for other in world.workers):
         return True
-    return any(server.holds(list(worker.sessions.get(name, ()))) for name, server in world.servers.items())
+    return _holds(world, worker, world.servers)
 
 
 def _seen_by_others(world: World, worker: WorkerProcess) -> bool:
     """Would others see at once that the worker's sessions end? Do they hold a lock, or a place in a queue?"""
     if any(task.state is State.BLOCKED for task in worker.tasks):
         return True
-    return any(world.servers[name].holds(list(worker.sessions.get(name, ()))) for name in world.touched)
+    return _holds(world, worker, world.touched)
+
+
+def _holds(world: World, worker: WorkerProcess, servers: Iterable[str]) -> bool:
+    return any(world.servers[name].holds(list(worker.sessions.get(name, ()))) for name in servers)
 
 
 def apply(world: World, transition: Transition) -> None:

@@ -45,14 +45,18 @@ def constants(texts: Iterable[str]) -> frozenset[str]:
 
 def shows_clock(number: float) -> bool:
     """Is this a moment of the schedule as a Unix time, in seconds, ms, µs or ns?"""
-    return any(abs(number / unit - Epoch.shows) < _FAR for unit in _UNITS)
+    return _unit_of(number) is not None
+
+
+def _unit_of(number: float) -> int | None:
+    return next((unit for unit in _UNITS if abs(number / unit - Epoch.shows) < _FAR), None)
 
 
 def to_the_ms(value: Any) -> Any:
     """A text or a number without the µs of its times: they only tell commits apart (World.distinct_times)."""
     if isinstance(value, str):
         return _MICROSECONDS.sub("", value)
-    unit = next((unit for unit in _UNITS if abs(value / unit - Epoch.shows) < _FAR), None)
+    unit = _unit_of(value)
     return round(value * 1000 / unit) if unit else value
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
-from functools import partial
+from functools import partial, wraps
 from typing import Any
 
 import psycopg
@@ -24,38 +23,28 @@ def handed(setup: Callable[..., Any], servers: Servers) -> Iterator[Callable[[],
         wants = Operation(setup).wants
     except TypeError:  # it misses something else: calling it says so
         wants = ()
-    with ExitStack() as stack:
-        yield partial(setup, **{name: stack.enter_context(_client(name, servers)) for name in wants})
+    with _clients(wants, servers) as clients:
+        yield partial(setup, **clients)
 
 
 def with_clients(invariants: Sequence[Invariant], servers: Servers) -> tuple[Invariant, ...]:
     """The same invariants, each with the clients that it asks for: its own, which are closed when it has answered."""
-    return tuple(replace(each, holds=_Asking(each, servers)) if each.wants else each for each in invariants)
+    return tuple(replace(each, holds=_asking(each, servers)) if each.wants else each for each in invariants)
 
 
-class _Asking:
-    def __init__(self, invariant: Invariant, servers: Servers) -> None:
-        self.invariant, self.servers = invariant, servers
-        signature = inspect.signature(invariant.holds)
-        self.parameters = list(signature.parameters.values())
-        results = [each for each in self.parameters if each.name not in invariant.wants]
-        self.__signature__ = signature.replace(parameters=results)  # what else it takes
+def _asking(invariant: Invariant, servers: Servers) -> Callable[..., object]:
+    @wraps(invariant.holds)  # it is still seen which results it takes
+    def holds(*results: object) -> object:
+        with _clients(invariant.wants, servers) as clients:
+            return Operation(invariant.holds, results).called_with(clients)
 
-    def __call__(self, *results: object) -> object:
-        """A client may stand anywhere: `lambda sql, ann, bob: …`, `lambda *results, redis: …`"""
-        left, places = list(results), list[object]()
-        with ExitStack() as stack:
-            clients = {
-                name: stack.enter_context(_client(name, self.servers)) for name in self.invariant.wants
-            }
-            for each in self.parameters:
-                if each.kind is each.VAR_POSITIONAL:
-                    places += left
-                elif each.name in clients and each.kind is not each.KEYWORD_ONLY:
-                    places.append(clients.pop(each.name))
-                elif each.name in self.invariant.takes:
-                    places.append(left.pop(0))
-            return self.invariant.holds(*places, **clients)
+    return holds
+
+
+@contextmanager
+def _clients(names: Iterable[str], servers: Servers) -> Iterator[dict[str, Any]]:
+    with ExitStack() as stack:
+        yield {name: stack.enter_context(_client(name, servers)) for name in names}
 
 
 def _client(name: str, servers: Servers) -> Any:

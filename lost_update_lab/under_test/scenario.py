@@ -65,7 +65,8 @@ class Operation:
         return tuple(p.name for p in needs)
 
     def called_with(self, handed: Mapping[str, Any]) -> Any:
-        """What it returns. `handed`: what it asks for, by name."""
+        """What it returns. `handed`: what it asks for, by name. That may stand anywhere: `lambda sql, ann, bob: …`,
+        `lambda *results, redis: …`"""
         named = dict(handed)
         if not named:
             return self.call(*self.args, **self.keywords)

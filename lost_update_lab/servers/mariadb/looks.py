@@ -19,7 +19,7 @@ from typing import Any
 
 from lost_update_lab.model.errors import LOOKS_BY_ITSELF, STATEMENTS_APART, Broken
 from lost_update_lab.servers.compound import Unexplored, looks_elsewhere
-from lost_update_lab.snapshot.mariadb_behind import SOURCES
+from lost_update_lab.snapshot.mariadb_behind import SOURCES, words
 from lost_update_lab.telling.narrative import shortened
 
 Ask = Callable[[str], tuple[tuple[Any, ...], ...]]
@@ -48,7 +48,6 @@ _LOCKS_ROWS = re.compile(r"(?<!KEY )\bUPDATE\b|\bDELETE\b|\bLOCK\s+IN\s+SHARE\b"
 _WRITES = re.compile(r"\b(?:INSERT|REPLACE)\b(?!\s*\()", re.IGNORECASE)
 _REPEATS = re.compile(r"\b(?:LOOP|WHILE|REPEAT|FOR)\b(?!\s*(?:\(|UPDATE\b|EACH\b))", re.IGNORECASE)
 _NAMED = re.compile(r"\bGET_LOCK\b", re.IGNORECASE)
-_WORD = re.compile(r"\w+")
 #: how EXPLAIN says that a table is read from its beginning to its end: the condition is asked row by row, locked before
 _WHOLE = ("ALL", "index")
 
@@ -129,11 +128,11 @@ class MariadbLooks:
             self._sources = {}
             for name, source in self._ask(SOURCES):
                 self._sources.setdefault(str(name).lower(), []).append(str(source or ""))
-        known, words, sources = set[str](), _words(text), list[str]()
-        while found := (words & self._sources.keys()) - known:
+        known, named, sources = set[str](), words(text), list[str]()
+        while found := (named & self._sources.keys()) - known:
             known |= found
             newer = [source for name in found for source in self._sources[name]]
-            words = set[str]().union(*map(_words, newer))
+            named = set[str]().union(*map(words, newer))
             sources += newer
         return sources
 
@@ -153,7 +152,3 @@ def _locks_later(source: str) -> bool:
             return True
         looked = looked or bool(_SELECT.search(statement))
     return False
-
-
-def _words(text: str) -> set[str]:
-    return {word.lower() for word in _WORD.findall(text)}

@@ -54,12 +54,9 @@ def given(words: Sequence[bytes], clock: int, left: Mapping[str, int], serial: i
     first = 3 if name == b"SET" else 2
     for at in range(first, len(words) - 1):
         if (unit := words[at].upper()) in _UNIT:
-            ms = _length(unit, words[at + 1], clock)
-            return (
-                [*words[:at], b"PX", b"%d" % coded(ms, serial), *words[at + 2 :]]
-                if ms
-                else _over(words, at + 1)
-            )
+            if not (ms := _length(unit, words[at + 1], clock)):
+                return _over(words, at + 1)
+            return [*words[:at], b"PX", b"%d" % coded(ms, serial), *words[at + 2 :]]
     return words
 
 
@@ -79,11 +76,8 @@ def _expire(words: Sequence[bytes], ms: int | None, left: Mapping[str, int], ser
 def _over(words: Sequence[bytes], at: int) -> Sequence[bytes]:
     """A time that is over on the virtual clock is over on the server's own one, too."""
     by_clock = words[0].upper().endswith(b"AT") or words[at - 1].upper() in (b"EXAT", b"PXAT")
-    return (
-        [*words[:at], b"1", *words[at + 1 :]]
-        if by_clock and words[at].isdigit() and int(words[at])
-        else words
-    )
+    over = by_clock and words[at].isdigit() and int(words[at])
+    return [*words[:at], b"1", *words[at + 1 :]] if over else words
 
 
 def _length(unit: bytes, value: bytes, clock: int) -> int | None:
