@@ -34,6 +34,12 @@ WRITE = f"UPDATE {TABLE} SET balance = %s WHERE id = 1"  # noqa: S608
 ENTERED = ("__enter__", "__exit__"), ("__aenter__", "__aexit__")
 #: how the ids of its schedules begin: `trust:`; with three callers `trust3:`
 _PREFIX = re.compile(r"trust(3?):")
+#: PostgreSQL's error 42P01, MariaDB's 1146
+_LACKS_A_TABLE = re.compile(r"UndefinedTable|\(1146, ")
+NAMES_ITS_SETUP = (
+    "A lock whose table must exist names what makes it: `{0}.setup = make_table`, a function that may ask for `sql` "
+    "and `redis`"
+)
 #: seconds for the whole trial
 BUDGET = 45.0
 
@@ -55,6 +61,8 @@ def trusted(name: str, workers: int, bounds: Mapping[str, Any], replay: str = ""
     try:
         results = _explored(name, workers, bounds, replay)
     except Mistake as mistake:
+        if _LACKS_A_TABLE.search(str(mistake)) and not _setup_of(found(name)):
+            raise Mistake(f"{mistake}. {NAMES_ITS_SETUP.format(name.rpartition(':')[2])}") from mistake
         if MAKES not in str(mistake):
             raise
         results = _explored(name, workers, bounds, replay, used=True)
@@ -78,11 +86,22 @@ def bank(race: Race, lock: Any, workers: int = 2, used: bool = False) -> None:
     wants = _wants(race.name, lock)
     race.overrides["waits_only"] = True
     race.setup(_open)
+    if setup := _setup_of(lock):
+        race.setup(setup)
     if used:
         race.setup(partial(_deposit(race.name, lock, wants), 0))
     for name, amount in list(AMOUNTS.items())[:workers]:
         race.worker(name, _deposit(race.name, lock, wants), amount)
     race.invariant(_kept, "money is lost: a deposit that was acknowledged is not on the account")
+
+
+def _setup_of(lock: Any) -> Callable[..., Any] | None:
+    """What the lock names as its setup. A method of a class, which takes `self`, is something else."""
+    while isinstance(lock, partial):
+        lock = lock.func
+    if isinstance(lock, type) and not isinstance(inspect.getattr_static(lock, "setup", None), staticmethod):
+        return None
+    return getattr(lock, "setup", None)
 
 
 def _open() -> None:

@@ -2,8 +2,9 @@
 
 It consists of: what the servers hold, and the time that their leases have left; what each thread has sent and was told
 so far, with the values; what it stands before; every timer; which thread waits for which; the faults that were spent.
-Left out: how the state was reached, and, of a thread that has ended, all but its outcome. Two earlier searches left out
-the rows that a SELECT had returned, and were wrong.
+Left out: how the state was reached, and, of a worker that has ended, all but its outcome. Of one that goes on, also
+what its ended threads were told counts: it may go by what they have left it. Earlier searches left out the rows that a
+SELECT had returned, or what an ended thread was told, and were wrong.
 """
 
 from __future__ import annotations
@@ -133,8 +134,9 @@ def _late(task: Task, now: int | None) -> int | bool | None:
 
 def _task(world: World, task: Task, time: Any, now: int | None) -> tuple[Any, ...]:
     history = task.history
+    told = history.key(now) if now is not None else history.done
     if not task.alive:
-        return (task.state.value,)
+        return (task.state.value, () if task.worker.finished else told)
     return (
         task.state.value,
         task.op.identity if task.op else b"",
@@ -146,5 +148,5 @@ def _task(world: World, task: Task, time: Any, now: int | None) -> tuple[Any, ..
         task.vain_since is not None,
         task.looks_again and task.seen != world.polled(),
         task.refused_by,
-        history.key(now) if now is not None else history.done,
+        told,
     )

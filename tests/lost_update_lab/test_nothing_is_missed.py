@@ -5,6 +5,7 @@ What counts is the set of ends: what each worker returned, and what the servers 
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -13,6 +14,7 @@ from typing import Any
 import psycopg
 import pytest
 import redis
+import redis.asyncio
 
 from lost_update_lab.model.bounds import SECOND, Fault, Reduction
 from lost_update_lab.model.epoch import Epoch
@@ -174,6 +176,33 @@ def asks_whether_it_is_set(bank: Bank) -> bool:
     return found
 
 
+def adds_one_under_the_lock(bank: Bank, read: int | None = None) -> object:
+    """`read`: what it has read before, which may be stale."""
+    if not bank.redis.set("lock", 1, nx=True):
+        return None
+    bank.redis.incr("count") if read is None else bank.redis.set("count", read + 1)
+    return bank.redis.delete("lock")
+
+
+def reads_in_a_thread(bank: Bank) -> object:
+    """What the thread has read outlives it."""
+    client, found = bank.redis, list[object]()
+    thread = threading.Thread(target=lambda: found.append(client.get("count")))
+    thread.start()
+    thread.join()
+    return adds_one_under_the_lock(bank, int(str(found[0] or 0)))
+
+
+def reads_in_a_task(bank: Bank) -> object:
+    """So does what a task has read. (`wait_for` makes one.)"""
+
+    async def read() -> int:
+        async with redis.asyncio.Redis.from_url(bank.redis_url, decode_responses=True) as client:
+            return int(await asyncio.wait_for(client.get("count"), 5) or 0)
+
+    return adds_one_under_the_lock(bank, asyncio.run(read()))
+
+
 def does_nothing(bank: Bank) -> None:
     pass
 
@@ -187,6 +216,8 @@ CASES = {
     "begins after a failover": (Fault.FAILOVER, reads_and_begins, writes),
     "crashes before it waits": (Fault.CRASH, acts_beside_a_thread, does_nothing),
     "an event is set": (None, asks_whether_it_is_set, does_nothing),
+    "a thread has read": (None, adds_one_under_the_lock, reads_in_a_thread),
+    "a task has read": (None, adds_one_under_the_lock, reads_in_a_task),
     "a thread dies later": (Fault.RENEWAL_DIES, asks_whether_it_lives, does_nothing),
 }
 

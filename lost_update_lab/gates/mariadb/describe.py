@@ -13,6 +13,7 @@ from lost_update_lab.model.errors import BY_ANOTHER_CLOCK, BY_EXECUTE, IN_A_TRAN
 from lost_update_lab.servers.mariadb import clock_words, patience
 from lost_update_lab.servers.mariadb.literals import without_literals
 from lost_update_lab.servers.mariadb.server import MARIADB
+from lost_update_lab.servers.pure_functions import calls_others
 from lost_update_lab.telling.narrative import shortened
 
 NO_MARIADB_CLOCK = "MariaDB's own clock decides there, which the explorer cannot move"
@@ -87,7 +88,7 @@ def _kind_of(text: str, inside: bool) -> tuple[bool, bool]:
     ends = bool(re.match(r"\s*SET\b.*\bAUTOCOMMIT\b", bare, re.IGNORECASE))
     local = bool(_BEGIN.match(bare) or _LOCAL.match(bare)) and not (inside and (ends or _BEGIN.match(bare)))
     local = local and not (_SET.match(bare) and _CALL.search(bare))  # SET @mine = claim('A')
-    return local, local or bool(_PLAIN_SELECT.match(bare) and not _CALL.search(bare) and ":=" not in bare)
+    return local, local or bool(_PLAIN_SELECT.match(bare) and not calls_others(bare) and ":=" not in bare)
 
 
 def lasts(text: str) -> bool:

@@ -17,15 +17,16 @@ from lost_update_lab.model.commands import ENDS, Op
 from lost_update_lab.model.errors import BY_A_LOOK, BY_ANOTHER_CLOCK, WITHOUT_COPY, Broken
 from lost_update_lab.servers.postgres import clock_words
 from lost_update_lab.servers.postgres.server import POSTGRES, PostgresServer
-from lost_update_lab.servers.postgres.transactions import CALL, lasts, makes_temporary
+from lost_update_lab.servers.postgres.transactions import lasts, makes_temporary
+from lost_update_lab.servers.pure_functions import calls_others
 from lost_update_lab.telling.narrative import shortened
 
 #: SET CONSTRAINTS … IMMEDIATE looks at rows, and may lock them
 _LOCAL = re.compile(
-    r"\s*(BEGIN|SAVEPOINT|RELEASE|SET(?!\s+CONSTRAINTS\b.*\bIMMEDIATE))\b", re.IGNORECASE | re.DOTALL
+    r"\s*(BEGIN|SAVEPOINT|RELEASE|SHOW|SET(?!\s+CONSTRAINTS\b.*\bIMMEDIATE))\b", re.IGNORECASE | re.DOTALL
 )
 #: a local command that begins no transaction
-_DATELESS = re.compile(r"\s*(SAVEPOINT|RELEASE|SET)\b", re.IGNORECASE)
+_DATELESS = re.compile(r"\s*(SAVEPOINT|RELEASE|SHOW|SET)\b", re.IGNORECASE)
 _PLAIN_SELECT = re.compile(r"\s*SELECT\b(?!.*\b(?:FOR|INTO)\b)", re.IGNORECASE | re.DOTALL)
 _SEVERAL = re.compile(r";\s*\S")
 _WRITE = re.compile(r"\s*(INSERT|UPDATE|DELETE|COMMIT|ROLLBACK)\b", re.IGNORECASE)
@@ -96,7 +97,7 @@ def _kind_of(text: str) -> tuple[bool, bool]:
     text = clock_words.without_clock(text)
     several = bool(_SEVERAL.search(text))  # statements: the first word says nothing about the others
     local = bool(_LOCAL.match(text)) and not several
-    return local, local or bool(_PLAIN_SELECT.match(text) and not CALL.search(text) and not several)
+    return local, local or bool(_PLAIN_SELECT.match(text) and not calls_others(text) and not several)
 
 
 def _transaction(values: Mapping[str, Any], idle: bool, entering: bool) -> Op:

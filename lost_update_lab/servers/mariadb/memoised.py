@@ -280,6 +280,8 @@ def undisturbed(answers: MariadbAnswers, op: Op, others_hold: bool) -> bool:
 
 def look_at_isolation(answers: MariadbAnswers, op: Op) -> None:
     text = op.text.upper()
+    if text.lstrip().startswith(("SELECT", "SHOW")):  # it only asks for the level
+        return
     if "ISOLATION" in text or "SNAPSHOT" in text:
         answers.strict |= "READ COMMITTED" not in text and "READ-COMMITTED" not in text
         answers.meets |= "SERIALIZABLE" in text or "UNCOMMITTED" in text

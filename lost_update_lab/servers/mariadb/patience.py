@@ -1,5 +1,7 @@
 """How long a command says that it waits: GET_LOCK(name, 10), FOR UPDATE WAIT 5; and the same without that limit.
 
+GET_LOCK(name, -1) waits for ever on MySQL. MariaDB answers NULL at once, with a warning, and nobody has the lock.
+
 The server's own timers run in real time. So it is asked to wait for ever, and the scheduler ends the wait when the
 virtual time has come.
 """
@@ -28,9 +30,8 @@ def names_unclear(text: str, bare: str) -> bool:
 
 
 def named_patience(text: str) -> float | None:
-    """How many seconds it waits for the lock of a name. None: for ever."""
-    longest = max((float(found[2]) for found in _NAMED.finditer(text)), default=-1.0)
-    return None if longest < 0 else longest
+    """How many seconds it waits for the lock of a name. None: it names none."""
+    return max((max(float(found[2]), 0.0) for found in _NAMED.finditer(text)), default=None)
 
 
 def row_patience(text: str) -> float | None:
@@ -43,8 +44,9 @@ def waiting(text: str, over: bool = False) -> str:
     """The command with no limit on its wait; or, when the time for a name is `over`, without any wait."""
 
     def seconds(found: re.Match[str]) -> str:
-        given = float(found[2])
-        return f"{found[1]}{0 if over or given == 0 else FOR_EVER}{found[3]}"
+        if float(found[2]) <= 0:
+            return found[0]
+        return f"{found[1]}{0 if over else FOR_EVER}{found[3]}"
 
     def rows(found: re.Match[str]) -> str:
         return f"{found[1]}{FOR_EVER if int(found[2]) else 0}"

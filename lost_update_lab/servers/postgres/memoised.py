@@ -3,6 +3,7 @@ are inside a transaction came there by the same commands in the same order."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -23,6 +24,11 @@ from lost_update_lab.servers.postgres.transactions import (
     PostgresWay,
     changes_nothing,
     draws_number,
+)
+
+#: SQLAlchemy asks for the level at its first connection
+_NOT_STRICTER = re.compile(
+    r"\s*(?:SHOW\b|(?:BEGIN|SET)\b[\s\w]*\bISOLATION\s+LEVEL\s+READ\s+(?:UN)?COMMITTED\s*$)", re.IGNORECASE
 )
 
 
@@ -96,6 +102,8 @@ class PostgresAnswers:
 
     def hears(self, op: Op) -> None:
         """This command is sent. Does it ask for more than the usual isolation?"""
+        if _NOT_STRICTER.match(op.text):
+            return
         asked = op.text.upper()
         self.serializable |= "SERIALIZABLE" in asked
         self.strict |= "ISOLATION" in asked or self.serializable

@@ -247,8 +247,8 @@ class HiddenOnPostgres:
         return self._with_above({name for name, text in self._texts(b"sources") if _AT_WORK.search(text)})
 
     def calls(self, text: str) -> bool:
-        """Does this SELECT call a function that may write, or look several times, through a view or an operator? Or
-        does it see what is not committed?"""
+        """Does this SELECT call a function of a user's, also one that is named as one of PostgreSQL's own? Or one that
+        may write, or look several times, through a view or an operator? Or does it see what is not committed?"""
         statement = text.partition(" ← ")[0]
         if statement not in self._calls:
             self._calls[statement] = names_one(statement, self._calling)
@@ -256,7 +256,7 @@ class HiddenOnPostgres:
 
     @cached_property
     def _calling(self) -> set[str]:
-        return {*self.names_of(b"calling"), _LOCKER}
+        return {*self.names_of(b"calling"), *self.functions, _LOCKER}
 
     def names_of(self, question: bytes) -> set[str]:
         return {(name or b"").decode().lower() for (name,) in self.ask(question)}

@@ -153,6 +153,21 @@ def test_a_lock_with_a_table_of_its_own(capsys: pytest.CaptureFixture[str]) -> N
     assert result["hazards"] == {"contention": "kept", "crash": "stalled"}
 
 
+def test_a_lock_names_its_setup(capsys: pytest.CaptureFixture[str]) -> None:
+    """A table that a migration makes is no part of the lock's code."""
+    assert main(["trust", f"{HERE}:ARow", "--crashes", "1", "--json"]) == 1
+    (result,) = json.loads(capsys.readouterr().out)["results"]
+    assert result["hazards"] == {"contention": "kept", "crash": "stalled"}
+
+
+def test_a_lock_whose_table_is_missing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["trust", f"{HERE}:a_row"]) == 2
+    assert (
+        "A lock whose table must exist names what makes it: `a_row.setup = make_table`"
+        in capsys.readouterr().err
+    )
+
+
 def test_a_third_caller(capsys: pytest.CaptureFixture[str]) -> None:
     lock = ["trust", f"{HERE}:lets_the_third_in", "--faults", "0", "--workers", "3", "--json"]
     assert main(lock) == 1

@@ -118,6 +118,31 @@ def makes_its_table(name: str, *, sql: Any) -> Iterator[None]:
 
 
 @contextmanager
+def a_row(name: str, *, sql: Any) -> Iterator[None]:
+    while not sql.execute("INSERT INTO held VALUES (%s) ON CONFLICT DO NOTHING", [name]).rowcount:
+        time.sleep(1)
+    yield
+    sql.execute("DELETE FROM held WHERE name = %s", [name])
+
+
+class ARow:
+    """The same row. Its table is made in the setup."""
+
+    def __init__(self, name: str, sql: Any) -> None:
+        self.held = a_row(name, sql=sql)
+
+    def __enter__(self) -> None:
+        return self.held.__enter__()
+
+    def __exit__(self, *error: Any) -> Any:
+        return self.held.__exit__(*error)
+
+    @staticmethod
+    def setup(sql: Any) -> None:
+        sql.execute("CREATE TABLE held (name text PRIMARY KEY)")
+
+
+@contextmanager
 def lets_the_third_in(name: str, *, redis: Any) -> Iterator[None]:
     while redis.incr(name) == 2:  # it counts itself, and forgets that it does so each time
         time.sleep(1)

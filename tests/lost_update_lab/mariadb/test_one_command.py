@@ -167,7 +167,7 @@ def leads() -> None:
     """A leader writes over a connection of its own."""
     one, other = (shop.connect(autocommit=True) for _ in range(2))
     with one, other, one.cursor() as lock, other.cursor() as cursor:
-        lock.execute("SELECT GET_LOCK('leader', -1)")
+        lock.execute("SELECT GET_LOCK('leader', 60)")
         cursor.execute("UPDATE shift SET paged = paged + 1 WHERE id = 1")
         lock.execute("SELECT RELEASE_LOCK('leader')")
 
@@ -175,7 +175,7 @@ def leads() -> None:
 def looks(*, sql: Any) -> bool:
     """The next leader: what it has read is so until it resigns."""
     with sql.cursor() as cursor:
-        cursor.execute("SELECT GET_LOCK('leader', -1)")
+        cursor.execute("SELECT GET_LOCK('leader', 60)")
         found = set()
         for _ in range(2):
             cursor.execute("SELECT paged FROM shift WHERE id = 1")

@@ -64,7 +64,7 @@ def test_a_wait_in_the_server_and_one_at_home_are_one_poll(explore: Explore, tri
 def keeps(bank: Bank, amount: int) -> str:
     """The first one never gives it back, and lives on."""
     if amount == 10:
-        bank.ask("SELECT GET_LOCK('account 1', -1)")
+        bank.ask("SELECT GET_LOCK('account 1', 60)")
         return "no deposit"
     return polls(1.0)(bank, amount)
 
@@ -80,7 +80,7 @@ def test_which_names_a_session_has(explore: Explore) -> None:
 
     def deposit(bank: Bank, amount: int) -> str:
         for name in ("a", "a", "b"):
-            bank.ask("SELECT GET_LOCK(%s, -1)", name)
+            bank.ask("SELECT GET_LOCK(%s, 60)", name)
         bank.ask("SELECT RELEASE_LOCK('a')")
         no_lock(bank, amount)
         bank.ask("SELECT RELEASE_ALL_LOCKS()")

@@ -34,7 +34,7 @@ def paid(number: int, read: str, sql: Any) -> str:
 
 def pay_by_name(number: int, *, sql: Any) -> str:
     with sql.cursor() as cursor:
-        cursor.execute("SELECT GET_LOCK(%s, %s)", ["account", -1])
+        cursor.execute("SELECT GET_LOCK(%s, %s)", ["account", 60])
         answer = paid(number, "SELECT balance FROM account WHERE id = 1", sql)
         cursor.execute("SELECT RELEASE_LOCK(%s)", ["account"])
     return answer

@@ -32,6 +32,7 @@ def servers(address: str, scenario_urls: tuple[str, str], monkeypatch: pytest.Mo
     ("lock", "code", "hazards"),
     [
         ("named", 0, {"contention": "kept", "crash": "kept", "lost-reply": "kept"}),
+        ("named_for_ever", 1, {"contention": "violated"}),
         ("get_then_set", 1, {"contention": "violated"}),
         pytest.param("named_asyncio", 0, {"contention": "kept", "crash": "kept"}, marks=NEEDS_AIOMYSQL),
         pytest.param(
