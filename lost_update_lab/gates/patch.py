@@ -74,7 +74,10 @@ class Patches:
 
     def everywhere(self, original: Any, replacement: Any) -> None:
         """At the next `apply`, replace it in every module that is loaded. Modules that are loaded later import the
-        replacement."""
+        replacement. In a class that they make (`timer = time.time`) a built-in function is no method, so neither is
+        what stands in its place."""
+        if isinstance(replacement, FunctionType) and not isinstance(original, FunctionType):
+            replacement = staticmethod(replacement)
         self._wanted[id(original)] = (original, replacement)
 
     def apply(self, in_objects: bool = True) -> None:
@@ -98,7 +101,8 @@ class Patches:
         """In a class, or among the defaults of a function."""
         replacement, held = self._wanted[id(value)][1], getattr(holder, name)
         if held is value:
-            self.method(holder, name, staticmethod(replacement))
+            static = isinstance(replacement, staticmethod)
+            self.method(holder, name, replacement if static else staticmethod(replacement))
         elif isinstance(held, tuple):
             self._undo.append((holder, name, held))
             setattr(holder, name, tuple(replacement if each is value else each for each in held))

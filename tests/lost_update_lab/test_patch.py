@@ -31,3 +31,20 @@ def test_a_module_that_came_or_got_the_name_later_is_looked_into(monkeypatch: py
     late.sleep = time.sleep  # type: ignore[attr-defined]
     assert replaced(late)
     assert replaced(early)
+
+
+def test_a_class_that_is_made_meanwhile_has_no_method() -> None:
+    """`timer = time.time`, as Django REST Framework's throttles have it, in a module that a worker imports first: the
+    gate became a method, and was given `self`, for as long as the process lived."""
+    patches = Patches()
+    patches.everywhere(time.time, lambda: 42)
+    patches.apply()
+    try:
+
+        class Throttle:
+            timer = time.time
+
+        assert Throttle().timer() == 42
+    finally:
+        patches.undo()
+    assert Throttle().timer() == 42
