@@ -153,6 +153,11 @@ def test_a_lock_with_a_table_of_its_own(capsys: pytest.CaptureFixture[str]) -> N
     assert result["hazards"] == {"contention": "kept", "crash": "stalled"}
 
 
+def test_a_lock_that_wakes_tasks_of_its_own_process(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["trust", f"{HERE}:woken_by_its_holder", "--faults", "0"]) == 2
+    assert "it waits for a lock inside of this process (trials.py, line " in capsys.readouterr().err
+
+
 def test_a_lock_names_its_setup(capsys: pytest.CaptureFixture[str]) -> None:
     """A table that a migration makes is no part of the lock's code."""
     assert main(["trust", f"{HERE}:ARow", "--crashes", "1", "--json"]) == 1
