@@ -99,7 +99,7 @@ def test_a_schedule_has_sentences(page: Path) -> None:
         (lambda text: text.replace('"setnx":', '"nobody":'), "nobody: no such strategy"),
         (lambda text: text.replace("setnx/s/1b", "setnx/l/1b"), "setnx/l/1b is no stalled of setnx"),
         (lambda text: text.replace("setnx/s/1b", "token/s/1b"), "token/s/1b is no stalled of setnx"),
-        (lambda text: text.replace("setnx/s/1b", "setnx/s/1-b"), "'setnx/s/1-b' is no id of a schedule"),
+        (lambda text: text.replace("setnx/s/1b", "setnx/s/1-b"), "not a schedule id: 'setnx/s/1-b'"),
         (
             lambda text: text.replace("A crashes", "B crashes"),
             "it is stale: run `python manage.py counterexamples`",
