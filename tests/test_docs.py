@@ -79,6 +79,17 @@ def test_every_page_can_be_reached_from_the_readme() -> None:
     assert {str(path) for path in pages if path.parent.name != "decisions"} <= {str(path) for path in reached}
 
 
+def test_the_index_of_the_decisions_has_each_by_its_title() -> None:
+    pages = sorted((ROOT / "docs" / "decisions").glob("0*.md"))
+    heads = [re.fullmatch(r"# (\d+)\. (.+)", page.read_text().splitlines()[0]) for page in pages]
+    lines = [
+        f"| [{head[1]}]({page.name}) | {head[2]} |" for page, head in zip(pages, heads, strict=True) if head
+    ]
+    index = (ROOT / "docs" / "decisions" / "README.md").read_text()
+    assert re.findall(r"^\| \[.+$", index, re.MULTILINE) == lines
+    assert len(lines) == len(pages)
+
+
 def test_a_schedule_that_a_page_names_is_among_the_counterexamples() -> None:
     """A test executes those, and they are rewritten when a lock or the explorer changes: an older id is another
     schedule then, or none."""
