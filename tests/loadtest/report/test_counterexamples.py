@@ -127,7 +127,9 @@ def test_a_run_of_one_strategy_is_merged(page: Path, tmp_path: Path) -> None:
     file.write_text(json.dumps({"results": [token], "environment": {"cores": 4, "commit": "def"}}))
     call_command("counterexamples", file)
     text = page.read_text()
-    assert f"{len(STRATEGIES) - 1} strategies, 2 cores, commit abc; 1 strategies, 4 cores, commit def" in text
+    others = len(STRATEGIES) - 1
+    told = f"strategies: {others} on 2 cores ({others} at commit abc); 1 on 4 cores (1 at commit def)"
+    assert told in " ".join(text.split())
     assert "| 1,234 |" in text
     assert "### setnx" in text
 
