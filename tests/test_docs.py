@@ -6,6 +6,7 @@ import re
 from fnmatch import fnmatch
 from pathlib import Path
 
+from ledger.addresses import ADDRESS_NAMES
 from tests.test_house import ROOT, sources, tracked
 
 NAMED = re.compile(r"(docs/[\w/.-]+?\.md)(?:, '([^']+)')?")
@@ -97,6 +98,26 @@ def test_a_schedule_that_a_page_names_is_among_the_counterexamples() -> None:
     named = {each for page in tracked("*.md") for each in REPLAY.findall(page.read_text())}
     assert known
     assert {each for each in named if ":" not in each} <= known  # a third-party lock is on none of our pages
+
+
+#: where the service reads its environment
+READS = ("ledger/settings.py", "ledger/addresses.py", "ledger/http/gunicorn.py", "loadtest/demo/*.py")
+VARIABLE = re.compile(r"env\.\w+\(\"([A-Z_]+)\"|environ(?:\.get\(|\[)\"([A-Z_]+)\"")
+#: set by programs for each other
+INTERNAL = {"DJANGO_SETTINGS_MODULE", "METRICS_DIR", "PROMETHEUS_MULTIPROC_DIR"}
+
+
+def test_the_table_of_settings_has_each_variable_that_the_service_reads() -> None:
+    texts = [path.read_text() for pattern in READS for path in ROOT.glob(pattern)]
+    read = {name for text in texts for pair in VARIABLE.findall(text) for name in pair if name} - INTERNAL
+    page = (ROOT / "docs" / "operating.md").read_text()
+    table = page.partition("\n## Settings\n")[2].partition("\n## ")[0]
+    told = {
+        name
+        for row in re.findall(r"^\| (`.+?) \|", table, re.MULTILINE)
+        for name in re.findall(r"`(\w+)`", row)
+    }
+    assert told == read | set(ADDRESS_NAMES)
 
 
 def test_a_page_that_is_not_there_is_seen() -> None:
