@@ -17,11 +17,17 @@ $(VENV)/dev.stamp: requirements/dev.txt $(VENV)/base.stamp
 	$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
 	touch $@
 
+# The command, as the wheel has it. An editable install would also declare the pytest plugin, which pyproject.toml loads.
+$(VENV)/bin/lost-update-lab: $(VENV)/base.stamp
+	printf '#!/bin/sh\nPYTHONPATH="%s$${PYTHONPATH:+:$$PYTHONPATH}" exec "%s" -m lost_update_lab "$$@"\n' \
+	  "$(CURDIR)" "$(abspath $(PY))" > $@
+	chmod +x $@
+
 .PHONY: install
-install: $(VENV)/base.stamp  ## create .venv with the locked run-time requirements
+install: $(VENV)/base.stamp $(VENV)/bin/lost-update-lab  ## create .venv with the locked run-time requirements
 
 .PHONY: install-dev
-install-dev: $(VENV)/dev.stamp  ## add the development requirements
+install-dev: $(VENV)/dev.stamp $(VENV)/bin/lost-update-lab  ## add the development requirements
 
 .PHONY: demo
 demo: $(VENV)/base.stamp  ## compare six strategies under a swarm; print the table, write report/index.html

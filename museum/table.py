@@ -33,7 +33,14 @@ def needs(form: dict[str, Any]) -> str:
 def within(form: dict[str, Any]) -> str:
     """The faults under which a mended form was exhausted."""
     return (
-        ", ".join(f"≤ {number} {word.replace('_', ' ')}" for word, number in form["bounds"].items()) or "none"
+        ", ".join(f"≤ {number} {_faults(word, number)}" for word, number in form["bounds"].items()) or "none"
+    )
+
+
+def _faults(word: str, number: int) -> str:
+    plural = word.replace("_", " ")
+    return (
+        {"crashes": "crash", "lost replies": "lost reply"}.get(plural, plural[:-1]) if number == 1 else plural
     )
 
 

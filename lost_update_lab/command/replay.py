@@ -87,7 +87,7 @@ def parted(name: str) -> tuple[str, str, str]:
     """Returns the scenario or the test, the verdict's letter, and the schedule. Raises Mistake."""
     of, letter, schedule = [*name.rsplit("/", 2), "", ""][:3]
     if len(letter) != 1 or ":" not in of:
-        raise Mistake(f"{name!r} is no id of a schedule. {REMEDY}")
+        raise Mistake(f"not a schedule id: {name!r}. {REMEDY}")
     return of, letter, schedule
 
 

@@ -174,7 +174,7 @@ def _made(name: str, lock: Any, wants: Sequence[str], clients: Mapping[str, Any]
         if inspect.iscoroutine(held):
             held.close()
         raise Mistake(
-            f"{name} is no lock: it returned {held!r:.60}, which is neither a context manager nor one of asyncio"
+            f"{name} is not a lock: it returned {held!r:.60}, which is neither a context manager nor one of asyncio"
         )
     return held
 
@@ -248,8 +248,8 @@ def _wants(name: str, lock: Any) -> tuple[str, ...]:
     others = [p for p in others if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
     if len(others) != 1 or others[0].kind is inspect.Parameter.KEYWORD_ONLY:
         raise Mistake(
-            f"{name} is no lock: a lock takes a name and gives a context manager, and may ask for `redis` or `sql` by "
-            f"keyword. This one takes {', '.join(p.name for p in parameters) or 'nothing'}"
+            f"{name} is not a lock: a lock takes a name and gives a context manager, and may ask for `redis` or `sql` "
+            f"by keyword. This one takes {', '.join(p.name for p in parameters) or 'nothing'}"
         )
     return tuple(p.name for p in parameters if p.name in HANDED_IN and p.default is p.empty)
 

@@ -270,10 +270,10 @@ def _replayed(harness: Harness, system: Operations, name: str) -> Finding:
             watched = calibrate_polls(harness)
         schedule = told(harness, system, watched, choices)
     except ValueError as error:
-        raise Mistake(f"{name!r} is no id of a schedule: {error}. One looks like v/3a2") from None
+        raise Mistake(f"not a schedule id: {name!r} ({error}). One looks like v/3a2") from None
     except Diverged as error:
         raise Gone(
-            f"there is no schedule {name} here: {error}. The code or its bounds have changed: explore again"
+            f"schedule {name} does not exist here: {error}. The code or its bounds have changed: explore again"
         ) from None
     searched.schedules = 1
     return Finding(searched, None, schedule, time.perf_counter() - begun, replayed=True)

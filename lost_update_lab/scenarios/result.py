@@ -77,6 +77,7 @@ class Result:
 
     @property
     def kept(self) -> bool:
+        """Did every order within the bounds hold?"""
         return self.verdict == KEPT
 
     def __bool__(self) -> bool:
@@ -90,6 +91,7 @@ class Result:
         return f"{self.schedule.id}{end}" if self.schedule else ""
 
     def to_json(self) -> dict[str, Any]:
+        """All fields as plain values, for `json.dumps(…, default=str)`."""
         return {**asdict(self), "kept": self.kept, "id": self.id}
 
     def __str__(self) -> str:

@@ -198,30 +198,33 @@ def test_trust_beside_a_table_account_of_the_users(scenario_urls: tuple[str, str
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["trust", f"{HERE}:no_lock"], "is no lock: a lock takes a name and gives a context manager"),
+        (["trust", f"{HERE}:no_lock"], "is not a lock: a lock takes a name and gives a context manager"),
         (
             ["trust", f"{HERE}:no_lock_either"],
-            f"{HERE}:no_lock_either is no lock: it returned 42, which is neither",
+            f"{HERE}:no_lock_either is not a lock: it returned 42, which is neither",
         ),
-        (["trust", f"{HERE}:a_coroutine"], "is no lock: it returned <coroutine object a_coroutine at"),
-        (["explore", "nothing:here"], "nothing:here is not found: No module named 'nothing'"),
+        (["trust", f"{HERE}:a_coroutine"], "is not a lock: it returned <coroutine object a_coroutine at"),
+        (
+            ["explore", "nothing:here"],
+            "cannot import nothing:here (No module named 'nothing'). Check the spelling",
+        ),
         (
             ["explore", "tests.lost_update_lab.command.unloadable:here"],
             "unloadable cannot be loaded: ValueError: cannot be served (tests/lost_update_lab/command/unloadable.py:3",
         ),
-        (["explore", "nothing"], "names nothing: write module:name"),
-        (["explore", f"{HERE}:HERE"], "is not found"),
+        (["explore", "nothing"], "expected module:name, for example shop.scenarios:voucher; got 'nothing'"),
+        (["explore", f"{HERE}:HERE"], "cannot import"),
         (
             ["explore", f"{HERE}:no_scenario"],
-            "no_scenario is no scenario. One takes `race`, and nothing else",
+            "no_scenario is not a scenario: a scenario takes exactly one argument, `race`",
         ),
         (["explore", f"{HERE}:cannot_be_written"], "cannot_be_written raised ValueError: so it is"),
-        (["replay", "nonsense"], "'nonsense' is no id of a schedule"),
+        (["replay", "nonsense"], "not a schedule id: 'nonsense'"),
         (
             ["trust", f"{HERE}:leased", "--page", "/nowhere/page.html"],
             "--page /nowhere/page.html: no file can be",
         ),
-        (["replay", f"{HERE}:voucher/v/!"], "is no id of a schedule"),
+        (["replay", f"{HERE}:voucher/v/!"], "not a schedule id: "),
         (["replay", f"{HERE}:voucher/v/9999999999999999a"], "is no schedule: none is that long"),
     ],
 )
