@@ -79,7 +79,7 @@ class Field:
     @property
     def told(self) -> str:
         """The field in words, for who does not see its colour."""
-        found = {None: "not measured", Word.NOT_RUN: "cannot be touched"}.get(self.word, str(self.word))
+        found = {None: "not measured", Word.NOT_RUN: "not applicable"}.get(self.word, str(self.word))
         return f"{self.hazard}: {found}{', as claimed' if self.claimed and self.word == Word.KEPT else ''}"
 
 

@@ -320,3 +320,15 @@ def test_a_nought_beside_a_balance_below_nought_is_written_where_it_is_seen() ->
         "10": False,
     }
     assert {"-8", "-4", "0", "4"} <= {each.text for each in drawn.iter() if each.get("class") != "value"}
+
+
+def test_a_cell_that_does_not_apply_is_told_from_one_that_was_not_run(tmp_path: Path) -> None:
+    own = {"strategy": "token", "verdict": "not-run", "agrees": None, "claimed": False}
+    cells = [
+        {**own, "hazard": "replica-lag", "reason": "it has no replica"},
+        {**own, "hazard": "partition", "reason": "no ZooKeeper", "remedy": "install it"},
+    ]
+    (tmp_path / "faults.json").write_text(json.dumps({"environment": {}, "results": cells}))
+    html = page(tmp_path)
+    assert html.count('<span class="unseen">not applicable</span>') == 1
+    assert html.count('<span class="verdict not-run" title="no ZooKeeper">not-run</span>') == 1
