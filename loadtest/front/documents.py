@@ -97,8 +97,10 @@ def _introduction() -> str:
 
 @cache
 def _groups() -> list[tuple[str, list[tuple[str, str]]]]:
-    """Return (name of the folder, [(page, title), …]) for each folder. The pages of docs/ itself come first."""
-    titles = {page: rendered(page)[0] for page in sorted(pages())}
+    """Return (name of the folder, [(page, title), …]) for each folder. The pages of docs/ itself come
+    first, and a README before the pages beside it."""
+    in_order = sorted(pages(), key=lambda each: (not each.endswith("README.md"), each))
+    titles = {page: rendered(page)[0] for page in in_order}
     folders = sorted(
         {str(PurePosixPath(page).parent) for page in titles}, key=lambda each: (each != ".", each)
     )
