@@ -123,8 +123,10 @@ audit: $(VENV)/dev.stamp  ## look for known vulnerabilities of the locked packag
 	if [ "$$unknown" = 0 ] && [ "$$code" = 0 ]; then exit 0; fi; \
 	echo "audit: not run ($$unknown packages unknown to the service, or no service reached): this says nothing"; exit 3
 
+LAB = --extra servers --extra django --extra mysql --group lab
+
 .PHONY: lock
 lock: $(VENV)/dev.stamp  ## resolve pyproject.toml into the hashed requirements
 	$(PY) -m pip install --quiet uv
-	$(VENV)/bin/uv pip compile -q --universal --generate-hashes --no-emit-index-url --no-annotate --python-version 3.11 --custom-compile-command "make lock" --extra lab pyproject.toml -o requirements/base.txt
-	$(VENV)/bin/uv pip compile -q --universal --generate-hashes --no-emit-index-url --no-annotate --python-version 3.11 --custom-compile-command "make lock" --extra lab --extra dev -c requirements/base.txt pyproject.toml -o requirements/dev.txt
+	$(VENV)/bin/uv pip compile -q --universal --generate-hashes --no-emit-index-url --no-annotate --python-version 3.11 --custom-compile-command "make lock" $(LAB) pyproject.toml -o requirements/base.txt
+	$(VENV)/bin/uv pip compile -q --universal --generate-hashes --no-emit-index-url --no-annotate --python-version 3.11 --custom-compile-command "make lock" $(LAB) --extra sqlalchemy --group dev -c requirements/base.txt pyproject.toml -o requirements/dev.txt
