@@ -7,8 +7,10 @@ the command by then, or will when it has the row that it waits for, is not explo
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import Any
 
+import pymysql
 from aiomysql.connection import Connection
 
 from lost_update_lab.adapters import aiomysql as driver
@@ -17,6 +19,7 @@ from lost_update_lab.gates.at_a_time import AtATime
 from lost_update_lab.gates.cancelled import LET_IT_END
 from lost_update_lab.gates.invariant_call import asks_a_server
 from lost_update_lab.gates.mariadb import gate
+from lost_update_lab.gates.mariadb.closing import ends_by_itself, sent_by_the_end
 from lost_update_lab.gates.patch import Patches
 from lost_update_lab.model.errors import BY_EXECUTE, Broken
 from lost_update_lab.model.workers import halt
@@ -112,18 +115,26 @@ async def connect(connection: Any) -> None:
 
 
 def close(connection: Any) -> None:
-    """What its session held is free at once (gate.py)."""
-    twin = driver.twin_of(connection)
+    """As PyMySQL's (gate.py). Other coroutines of its loop do not wait until the session has ended."""
+    twin, place = driver.twin_of(connection), here()
     if twin is not None and driver.is_open(connection) and twins.is_open(twin):
-        twin.close()
+        if place and place.loop and place.loop.blocked_by(place.task) and not place.run.ending:
+            ends_by_itself(place.run, place.task, twin)
+        else:
+            twin.close()
     driver.close(connection)
 
 
 async def ensure_closed(connection: Any) -> None:
-    if driver.twin_of(connection) is None:
+    twin, place = driver.twin_of(connection), here()
+    if twin is None:
         await driver.ensure_closed(connection)
-    else:
-        close(connection)
+        return
+    if place and driver.is_open(connection) and not place.run.ending:
+        with suppress(pymysql.MySQLError):
+            for name, text in sent_by_the_end(twin):
+                await _answered(connection, twin, name, text)
+    close(connection)
 
 
 async def ping(connection: Any, reconnect: bool = True) -> None:

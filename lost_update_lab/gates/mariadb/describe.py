@@ -18,6 +18,10 @@ from lost_update_lab.telling.narrative import shortened
 
 NO_MARIADB_CLOCK = "MariaDB's own clock decides there, which the explorer cannot move"
 NO_GATE = "no gate for PyMySQL's SSCursor, for several statements in one command, LOAD, USE and XA"
+IN_ITS_SHADOW = "SET STATEMENT hides the command behind its FOR, and how long that waits"
+SET_BEFORE = (
+    "send SET SESSION in a command of its own before; FOR UPDATE WAIT n limits the wait of one command"
+)
 
 _BEGIN = re.compile(r"\s*(?:BEGIN|START\s+TRANSACTION)\b(?!.*\bSNAPSHOT\b)", re.IGNORECASE | re.DOTALL)
 _LOCAL = re.compile(r"\s*(?:SAVEPOINT|RELEASE\s+SAVEPOINT|SET)\b(?!.*\bSELECT\b)", re.IGNORECASE | re.DOTALL)
@@ -26,6 +30,7 @@ _PLAIN_SELECT = re.compile(r"\s*(?:SELECT|SHOW)\b(?!.*\b(?:FOR|INTO|LOCK)\b)", r
 #: the name of a function, or what could be one, and its bracket
 _CALL = re.compile(r"(\b(?!(?:IN|AND|OR|NOT|VALUES|AS|ON|WHERE|FROM|SELECT|BY)\b)\w+|`)\s*\(", re.IGNORECASE)
 _SEVERAL = re.compile(r";\s*\S")
+_FOR_ONE = re.compile(r"\bSET\s+STATEMENT\s+[\w`]+\s*=", re.IGNORECASE)
 _LOAD = re.compile(r"\s*(?:LOAD|USE|XA|HANDLER)\b", re.IGNORECASE)
 #: asks for what the last command has left
 _LAST = re.compile(
@@ -45,6 +50,8 @@ def beyond(text: str, unbuffered: bool) -> Broken | None:
     bare = without_literals(text)
     if unbuffered or _SEVERAL.search(bare) or _LOAD.match(bare):
         return Broken(f"{NO_GATE} ({shortened(text, 80)})", BY_EXECUTE)
+    if _FOR_ONE.search(bare):
+        return Broken(f"{IN_ITS_SHADOW} ({shortened(text, 80)})", SET_BEFORE)
     if found := clock_words.beyond(text):
         return Broken(f"{NO_MARIADB_CLOCK} ({found} in {shortened(text, 80)})", BY_ANOTHER_CLOCK)
     if patience.names_unclear(text, bare):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from math import inf
 from typing import Any
 
@@ -12,6 +13,7 @@ from pymysql.connections import Connection
 from lost_update_lab.adapters import pymysql as driver
 from lost_update_lab.gates.invariant_call import asks_a_server
 from lost_update_lab.gates.invariant_clock import InvariantClock
+from lost_update_lab.gates.mariadb.closing import sent_by_the_end
 from lost_update_lab.gates.mariadb.describe import (
     NO_MARIADB_CLOCK,
     beyond,
@@ -261,9 +263,12 @@ def connect(connection: Any, *args: Any, **keywords: Any) -> Any:
 
 
 def close(connection: Any) -> None:
-    """What its session held is free at once. The server would end the session at some later moment."""
+    """The client does not wait for it, but the server ends the session at once. close() hears of no error."""
     place = here()
     if place is not None and MARIADB in place.run.servers and hasattr(connection, "explorer_session"):
+        with suppress(pymysql.MySQLError):
+            for name, text in () if place.run.ending else sent_by_the_end(connection):
+                place.run.live(place.task, asking(place, connection, name, text))
         if place.run.recorder and session_of(connection).status(driver, connection).matters:
             place.run.recorder.opaque("a session of MariaDB was closed that held something")
         server_of(place.run).end_sessions([connection])

@@ -31,7 +31,6 @@ _SLEEP = re.compile(
 _BEYOND = re.compile(
     rf"{_QUOTED}|(?P<beyond>\b(?:sleep|benchmark)\s*\(|(?<!innodb_lock_)(?<!\block_)\bwait_timeout\b"
     r"|\binteractive_timeout\b|\bidle_(?:\w+_)?transaction_timeout\b"
-    r"|\bset\s+statement\b.*?\bmax_statement_time\b"
     r"|\bset\s+(?:(?:session|local)\s+|@@(?:session\.)?)?timestamp\b)",
     re.IGNORECASE | re.DOTALL,
 )

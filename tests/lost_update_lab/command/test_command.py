@@ -119,6 +119,7 @@ def test_a_scenario_that_is_kept(capsys: pytest.CaptureFixture[str]) -> None:
         pytest.param("get_then_set_asyncio", 1, {"contention": "violated"}, marks=pytest.mark.deep),
         ("advisory_asyncio", 0, {"contention": "kept", "crash": "kept", "lost-reply": "kept"}),
         pytest.param("two_coroutines", 1, {"contention": "violated"}, marks=pytest.mark.deep),
+        ("TriesOnce", 1, {"contention": "kept", "crash": "stalled"}),
         pytest.param(
             "leased_asyncio",
             1,

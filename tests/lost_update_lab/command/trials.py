@@ -191,6 +191,13 @@ async def advisory_asyncio(name: str, *, sql: Any) -> AsyncIterator[None]:
     await sql.execute("SELECT pg_advisory_unlock(hashtext(%s))", [name])
 
 
+class TriesOnce(GetThenSetAsyncio):
+    """It asks for `redis`, which is one of asyncio, and answers False where it has not got the lock."""
+
+    async def acquire(self) -> bool:  # type: ignore[override]
+        return bool(await self.redis.set(self.name, 1, nx=True))
+
+
 _EVENTS: list[asyncio.Event] = []
 
 

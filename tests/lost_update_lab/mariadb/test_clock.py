@@ -10,6 +10,8 @@ import pymysql
 import pytest
 
 from lost_update_lab.embedded.mariadb import MariaDB
+from lost_update_lab.gates.mariadb import describe
+from lost_update_lab.gates.mariadb.describe import SET_BEFORE
 from lost_update_lab.model.bounds import Fault
 from lost_update_lab.model.errors import IN_THE_COMMAND
 from lost_update_lab.search.search import SearchResult
@@ -165,6 +167,32 @@ def test_what_only_its_own_clock_can_do_is_named(explore: Explore, command: str)
     found, _ = explore(deposit)
     assert not found.exhausted
     assert "MariaDB's own clock decides" in found.cause
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "SET STATEMENT innodb_lock_wait_timeout = 1 FOR SELECT balance FROM account WHERE id = 1 FOR UPDATE",
+        "/* hold */ set statement max_statement_time=2 FOR SELECT balance FROM account FOR UPDATE",
+        "SET STATEMENT sort_buffer_size = 100000 FOR UPDATE account SET balance = balance + 1 WHERE id = 1",
+    ],
+)
+def test_a_setting_for_one_command_is_refused(explore: Explore, command: str) -> None:
+    """Its limit ran in real time, and it was taken for a SET, which no other worker sees."""
+
+    def deposit(system: Bank, amount: int) -> str:
+        system.ask(command)
+        return bank.no_lock(system, amount)
+
+    found, _ = explore(deposit)
+    assert (found.exhausted, found.remedy) == (False, SET_BEFORE)
+    assert f"hides the command behind its FOR, and how long that waits ({command[:40]}" in found.cause
+
+
+def test_a_column_called_statement_is_none() -> None:
+    assert (
+        describe.beyond("UPDATE account SET statement = 'SET STATEMENT a = 1 FOR'", unbuffered=False) is None
+    )
 
 
 @pytest.mark.parametrize(
