@@ -9,6 +9,7 @@ from typing import Any
 
 from lost_update_lab.model.commands import Step
 from lost_update_lab.model.epoch import Epoch
+from lost_update_lab.schedule.pending import WAITED
 from lost_update_lab.telling.parameters import filler, inserted, parted
 
 _UUID = re.compile(r"\b([0-9a-f]{4})[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
@@ -82,12 +83,12 @@ class Gloss:
         return short.replace(f"'{self.book.replace('-', '')}'", "book")  # as MariaDB keeps it
 
     def of(self, step: Step) -> tuple[str, str]:
-        command, reply = self._name(step.command), self._name(step.reply)
+        command, reply = self._name(step.command), self._name(step.reply.removesuffix(WAITED))
         text, values = parted(command)
         if text.startswith(("SELECT", "UPDATE", "INSERT", "DELETE")):
             command, rows = _sql(text, values, reply)
             reply = reply if ERROR.match(reply) else rows
-        return _short(command), _short(reply)
+        return _short(command), _short(reply) + WAITED * step.reply.endswith(WAITED)
 
 
 def _sql(text: str, values: list[str], reply: str) -> tuple[str, str]:
