@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 import pytest
+import redis
 
 from lost_update_lab.harness import Harness
 from lost_update_lab.harness.play import play
@@ -52,6 +54,23 @@ def test_the_servers_own_clock_ends_no_wait(harness: Callable[..., Harness]) -> 
     found, run = play(known, {}, slowly)
     assert passed, "A did wait"
     assert found.word == UNBROKEN, [step.command for step in run.steps]
+
+
+def goes_on_after_an_error(own: bank.Bank, amount: int) -> str:
+    """A works for 6 s, and then tells B, which waits for a minute."""
+    if amount == 10:
+        bank.add(own, amount, work=6)
+        own.redis.lpush("free", "A")
+        return "ok"
+    with suppress(redis.TimeoutError):
+        if own.redis.blpop("free", 60) is None:
+            raise bank.GaveUp
+    return bank.add(own, amount)
+
+
+def test_a_client_reads_for_five_seconds(explore: Callable[..., Found]) -> None:
+    """redis-py does, if it is told nothing else: a minute was believed, and what comes of the error was kept."""
+    assert explore(goes_on_after_an_error, faults=0).worst == "lost"
 
 
 @pytest.mark.parametrize("beside_it", [["GET", "count"], ["BLPOP", "queue", 1]])

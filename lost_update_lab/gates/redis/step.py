@@ -184,7 +184,8 @@ def _until_answered(
         if gated.op.local or name not in gated.server.blocking or not waits(name, words):
             redis_py.answers_within(connection, SURE_WITHIN)
         else:
-            yield from until_readable(world, task, connection, gated, time_out(name, words))
+            limit = redis_py.reads_within(connection)
+            yield from until_readable(world, task, connection, gated, time_out(name, words), limit)
     except redis.RedisError as error:
         _broke(world, task, gated, op, error)
         raise
