@@ -257,11 +257,10 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
         if isinstance(error, NotKept | Mistake):
             report.longrepr = str(error)
-            if isinstance(error, NotKept) and (
-                path := _page_of(item, _shown(vars(item)["funcargs"]["race"].results))
-            ):
-                report.longrepr += f"\n  Page: {path}" if error.result.schedule else ""
+            # the command that replays says itself where the page is
             if isinstance(error, NotKept) and not item.config.getoption("--race-replay"):
+                path = _page_of(item, _shown(vars(item)["funcargs"]["race"].results))
+                report.longrepr += f"\n  Page: {path}" if path and error.result.schedule else ""
                 _leave_out_captured(report)
         if isinstance(error, KeyError) and error.args in (("DATABASE_URL",), ("REDIS_URL",)):
             report.sections.append(("lost-update-lab", TOO_EARLY.format(error.args[0], SERVERS)))
@@ -336,8 +335,11 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 def _survivors(tried: Sequence[dict[str, Any]]) -> Iterator[str]:
     """What the mutations came to."""
     if tried:
-        from lost_update_lab.scenarios.result import SURVIVES, Mutation
+        from lost_update_lab.scenarios.result import NOT_TRIED, SURVIVES, Mutation
 
         found = [str(Mutation(**each["mutation"])) for each in tried if each["word"] == SURVIVES]
         told = f"{len(found)} survive: {'; '.join(found)}" if found else "none survives"
-        yield f"mutations: {len(tried)} tried, {told}"
+        left = [each for each in tried if each["word"] == NOT_TRIED]
+        if len(left) < len(tried):
+            yield f"mutations: {len(tried) - len(left)} tried, {told}"
+        yield from (f"mutations: {each['told']} ({Mutation(**each['mutation'])})" for each in left)

@@ -72,7 +72,9 @@ def test_explore_writes_its_reports(tmp_path: Path, capsys: pytest.CaptureFixtur
     again = tmp_path / "again.html"
     assert main(["replay", f"{HERE}:voucher/{result['id']}", "--crashes", "1", "--page", str(again)]) == 0
     assert '"who": "Ann"' in again.read_text()
-    assert "one schedule of Ann and Bob" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "one schedule of Ann and Bob" in told
+    assert told.endswith(f"\nPage: {again}\n\nThe same came again: violated.\n")
 
 
 def test_an_order_that_comes_to_something_else(capsys: pytest.CaptureFixture[str]) -> None:
