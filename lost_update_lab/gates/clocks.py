@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import builtins
+import copyreg
 import datetime as _datetime
 import hashlib
 import os
+import pickle
 import random
 import sys
 import time
@@ -154,6 +156,9 @@ class _Meta(type):
             return type(plain[0])(name, plain, names, **keywords)
         return super().__new__(mcs, name, bases, names)
 
+    def __call__(cls, *args: Any, **keywords: Any) -> Any:
+        return _real_datetime(*args, **keywords)
+
     def __instancecheck__(cls, instance: object) -> bool:
         return isinstance(instance, _real_datetime)
 
@@ -168,8 +173,10 @@ class _Meta(type):
 
 
 class Datetime(_real_datetime, metaclass=_Meta):
-    """datetime whose `now` is the worker's. It makes plain datetimes. A call is a look at the wall clock, except from
-    modules that only write the time down."""
+    """datetime whose `now` is the worker's. It makes plain datetimes, and they are pickled under its name, which is
+    theirs. A call is a look at the wall clock, except from modules that only write the time down."""
+
+    __module__, __qualname__ = _real_datetime.__module__, _real_datetime.__qualname__
 
     @classmethod
     def now(cls, tz: _datetime.tzinfo | None = None) -> Any:
@@ -191,6 +198,11 @@ class Datetime(_real_datetime, metaclass=_Meta):
     @classmethod
     def utcnow(cls) -> Any:
         return cls.now(_datetime.UTC).replace(tzinfo=None)
+
+
+def _pickled(value: _datetime.datetime) -> tuple[Any, ...]:
+    """As always. (pickle looks for the class by its name, and would find another one there.)"""
+    return Datetime, value.__reduce_ex__(pickle.HIGHEST_PROTOCOL)[1]
 
 
 def _now(cls: Any, tz: _datetime.tzinfo | None = None) -> Any:
@@ -321,6 +333,7 @@ def install(patches: Patches) -> None:
     for kind in _subclasses(_real_datetime):
         _tell_now(kind, patches)
     patches.method(builtins, "__build_class__", _builds(patches))
+    patches.entry(copyreg.dispatch_table, _real_datetime, _pickled)
     patches.everywhere(os.urandom, urandom)
     patches.everywhere(uuid.uuid1, uuid1)
     patches.everywhere(os.getpid, getpid)

@@ -7,6 +7,7 @@ import sys
 import sysconfig
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -79,6 +80,12 @@ class Patches:
         assert hasattr(owner, name), name
         self._undo.append((owner, name, vars(owner).get(name, _NONE)))
         setattr(owner, name, replacement)
+
+    def entry(self, table: dict[Any, Any], key: Any, value: Any) -> None:
+        """Where the user has none."""
+        if key not in table:
+            table[key] = value
+            self._held.append(partial(table.pop, key, None))
 
     def everywhere(self, original: Any, replacement: Any) -> None:
         """At the next `apply`, replace it in every module that is loaded. Modules that are loaded later import the

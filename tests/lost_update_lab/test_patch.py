@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import copy
+import copyreg
+import pickle
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -131,11 +134,31 @@ def test_nothing_is_left_in_a_module_that_was_loaded_meanwhile(late: Any) -> Non
         module = late()
         assert module.datetime is not real
     assert module.datetime is real
-    assert "lost_update_lab" not in repr((module.random, vars(module.Field), module.Due.__mro__))
+    assert "lost_update_lab" not in repr((module.random, vars(module.Field)))
+    assert module.Due.__mro__[1] is module.Field.__annotations__["at"] is datetime
     assert module.Field.timer is time.time
     assert module.wait.__defaults__ == (time.sleep,)
     assert module.wait.__kwdefaults__["dates"] is datetime
     assert [name for name in vars(module.Due) if not name.startswith("__")] == []
+
+
+def test_datetimes_are_pickled_as_always() -> None:
+    """`cache.set("at", timezone.now())`: a plain one could not be pickled at all, and another was pickled as the
+    explorer's."""
+    early, table = datetime(2026, 3, 1, tzinfo=UTC), dict(copyreg.dispatch_table)
+    told = pickle.dumps(early)
+    with clocks_in_place():
+        for value in (
+            early,
+            datetime(2026, 3, 1, tzinfo=UTC),
+            datetime.fromisoformat("2026-03-01T00:00:00Z"),
+        ):
+            assert type(value) is type(early)
+            assert pickle.dumps(value) == told
+            assert type(pickle.loads(told)) is type(early)
+            assert copy.deepcopy(value) == value
+    assert pickle.dumps(early) == told
+    assert copyreg.dispatch_table == table
 
 
 def test_what_is_inherited_is_so_again_after_undo() -> None:
