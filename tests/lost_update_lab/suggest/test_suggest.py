@@ -537,7 +537,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 INSTALLED_APPS = ["stock"]
 of = conninfo_to_dict(os.environ["DATABASE_URL"])
-names = {"NAME": "dbname", "USER": "user", "PASSWORD": "password", "HOST": "host", "PORT": "port"}
+names = {name.upper(): name for name in ("user", "password", "host", "port")} | {"NAME": "dbname"}
 DATABASES = {"default": {"ENGINE": "django.db.backends.postgresql"} | {n: of.get(k, "") for n, k in names.items()}}
 """
 STOCK = """
