@@ -77,6 +77,27 @@ def moves_by_a_script(amount: int) -> None:
     keys().eval("return redis.call('MOVE', KEYS[1], 1)", 1, "n")
 
 
+def by_name(amount: int) -> None:
+    own = keys()
+    own.client_setname("holder")
+    if sum(each["name"] == "holder" for each in own.client_list()) == 1:
+        own.incrby("n", amount)
+
+
+def by_who_listens(amount: int) -> None:
+    own = keys()
+    with own.pubsub() as listens:
+        listens.subscribe("held")
+        if own.pubsub_numsub("held")[0][1] == 1:
+            own.incrby("n", amount)
+
+
+@pytest.mark.parametrize("operation", [by_name, by_who_listens])
+def test_who_is_connected_to_redis(trial: Trial, operation: Callable[..., Any]) -> None:
+    """Names of other schedules' connections were found, and the end of a connection is no step."""
+    refused(trial, operation, "asks Redis who is connected, or who listens")
+
+
 @pytest.mark.parametrize(
     "operation", [once_by_a_key_elsewhere, deep(selects), moves, deep(moves_by_a_script)]
 )
