@@ -5,6 +5,7 @@ from __future__ import annotations
 import select
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from copy import copy
 from typing import Any
 
 import pymysql
@@ -32,6 +33,7 @@ LIBRARY = Library(
     [
         Names(Connection, (SEND, AUTOCOMMIT, "_read_ok_packet", "_read_query_result", "_force_close")),
         Names(Connection, ("_sock", "_rfile", "_result", "_closed", "server_status", "autocommit_mode")),
+        Names(Connection, ("_read_timeout", "_current_timeout")),
         Names(Connection._execute_command, ("command", "sql")),  # type: ignore[attr-defined]
         Names(Connection.query, ("sql", "unbuffered")),
     ],
@@ -144,6 +146,37 @@ def take_away(connection: Any) -> tuple[Any, ...]:
 def give_back(connection: Any, kept: tuple[Any, ...]) -> None:
     connection._sock, connection._rfile, connection.server_status = kept
     connection._closed, connection._result = False, None
+
+
+def reads_for_ever(connection: Any) -> float | None:
+    """From now on it waits for each answer for ever. Returns for how many seconds it did until now."""
+    reads: float | None = connection._read_timeout
+    connection._read_timeout = None
+    return reads
+
+
+def hand_over(connection: Any, reads: float) -> Any:
+    """A connection that has its session, and all that the gates know of it. This one is closed, as by a read time-out
+    of so many seconds, and known by nobody."""
+    left = copy(connection)
+    take_away(connection)
+    connection._read_timeout = reads
+    for name in [name for name in vars(connection) if name.startswith("explorer_")]:
+        delattr(connection, name)
+    return left
+
+
+def hand_back(left: Any, connection: Any) -> Any:
+    """Undo that, if the client has not connected again. Returns the connection that has the session now."""
+    if is_open(connection):
+        close(left)
+        return left
+    give_back(connection, take_away(left))
+    connection._read_timeout = None
+    vars(connection).update(
+        {name: value for name, value in vars(left).items() if name.startswith("explorer_")}
+    )
+    return connection
 
 
 def wish_autocommit(connection: Any, on: bool) -> None:

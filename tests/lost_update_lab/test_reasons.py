@@ -55,6 +55,7 @@ REASONS = {
     "no gate for a server-side cursor outside of a transaction": "BY_EXECUTE",
     "no gate for psycopg's notifies()": "BY_A_LOOK",
     "no gate for PyMySQL's SSCursor": "BY_EXECUTE",
+    "its connection has a read_timeout of": "READS_ON",
     "SET STATEMENT hides the command behind its FOR": "SET_BEFORE",
     "no gate for this command of PyMySQL": "BY_EXECUTE",
     "no gate for this command of aiomysql": "BY_EXECUTE",

@@ -49,12 +49,18 @@ def ends_by_itself(run: Run, task: Task, connection: Any) -> None:
         return
     left = run.new_unheard(task)
     task.worker.sessions[MARIADB][connection] = left
-    left.steps = _ends(run, left, connection)
+    left.steps = _closes(run, left, connection)
     next(left.steps)
 
 
-def _ends(run: Run, task: Task, connection: Any) -> Standing:
-    session, server = session_of(connection), server_of(run)
+def _closes(run: Run, task: Task, connection: Any) -> Standing:
+    yield from session_ends(run, task, connection)
+    driver.close(connection)
+
+
+def session_ends(run: Run, task: Task, connection: Any) -> Standing:
+    """The server ends a session whose client is gone."""
+    session = session_of(connection)
     with suppress(pymysql.MySQLError):
         for name, text in sent_by_the_end(connection):
             op = describe(text, driver.inside(connection))
@@ -62,5 +68,4 @@ def _ends(run: Run, task: Task, connection: Any) -> Standing:
             yield from execute(
                 run, task, connection, MariadbCommand(session.who[1:], op, name, text, commits)
             )
-    server.end_sessions([connection])
-    driver.close(connection)
+    server_of(run).end_sessions([connection])

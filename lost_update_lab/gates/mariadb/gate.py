@@ -13,6 +13,7 @@ from pymysql.connections import Connection
 from lost_update_lab.adapters import pymysql as driver
 from lost_update_lab.gates.invariant_call import asks_a_server
 from lost_update_lab.gates.invariant_clock import InvariantClock
+from lost_update_lab.gates.mariadb import unheard
 from lost_update_lab.gates.mariadb.closing import sent_by_the_end
 from lost_update_lab.gates.mariadb.describe import (
     NO_MARIADB_CLOCK,
@@ -21,7 +22,7 @@ from lost_update_lab.gates.mariadb.describe import (
     outside_of_a_transaction,
     text_of,
 )
-from lost_update_lab.gates.mariadb.step import MariadbCommand, execute, server_of
+from lost_update_lab.gates.mariadb.step import MariadbCommand, ReadTimedOut, execute, server_of
 from lost_update_lab.gates.patch import Patches
 from lost_update_lab.model.commands import ENDS
 from lost_update_lab.model.effects import NOBODY
@@ -48,6 +49,11 @@ ENDS_IT = "MariaDB would end an idle session by its {limit} of {seconds} s, and 
 NO_LIMIT = (
     "open the connection without that limit; what becomes of an ended transaction is tried by crashes=1"
 )
+SLEEPS_UNHEARD = (
+    "its connection has a read_timeout of {reads:g} s, and sleeps in MariaDB for {sleeps:g} s: when the server learns "
+    "that the client is gone is open"
+)
+READS_ON = "make that connection with read_timeout=None for this trial"
 #: isolation levels under which a plain SELECT meets what others have not committed
 MEETS = ("SERIALIZABLE", "READ-UNCOMMITTED")
 #: … and under which an inner SELECT locks nothing
@@ -192,6 +198,9 @@ def _sent(place: Here, connection: Any, name: str, text: str, alone: bool = Fals
     seconds = sleeps(text)
     if seconds is not None and (session.patience.statement or inf) <= seconds:
         seconds, text = session.patience.statement, TAKES_TOO_LONG
+    if seconds is not None and (session.reads or inf) <= seconds:
+        run.error = Broken(SLEEPS_UNHEARD.format(reads=session.reads, sleeps=seconds), READS_ON)
+        halt(task)
     if seconds is not None:  # in virtual time, with all that its session holds
         yield from run.waiting(task, NOBODY, seconds, f"sleep in MariaDB {seconds:g} s")
     op, text = describe(text, driver.inside(connection), server.by_the_clock(text)), without_sleep(text)
@@ -200,6 +209,8 @@ def _sent(place: Here, connection: Any, name: str, text: str, alone: bool = Fals
     event = run.arrives(task, known)
     try:
         return (yield from execute(run, task, connection, event))
+    except ReadTimedOut:
+        raise unheard.leave(run, task, connection, event) from None
     except Halt:  # no thread may leave its session inside a transaction
         server.clear(connection)
         raise

@@ -38,9 +38,9 @@ from lost_update_lab.servers.mariadb.memoised import (
     Status,
     Wait,
 )
-from lost_update_lab.servers.mariadb.patience import STATEMENT, waiting
+from lost_update_lab.servers.mariadb.patience import GIVES_UP_READING, STATEMENT, waiting
 from lost_update_lab.servers.mariadb.server import MARIADB, MariaDBServer
-from lost_update_lab.servers.mariadb.session import look_again, session_of
+from lost_update_lab.servers.mariadb.session import MariadbSession, look_again, session_of
 from lost_update_lab.servers.mariadb.way import remembers
 from lost_update_lab.telling.narrative import shortened
 
@@ -48,7 +48,11 @@ from lost_update_lab.telling.narrative import shortened
 _DEADLOCK = re.compile(r"\w+: 1213,")
 #: the errors of a command that was interrupted, of one that waited too long for a row, and of one that took too long
 _INTERRUPTED, _TIMED_OUT, _TOO_LONG = 1317, 1205, 1969
-_LOST = 2013
+LOST, LOST_IT = 2013, "Lost connection to MySQL server during query"
+
+
+class ReadTimedOut(Exception):
+    """The client hears nothing more of its command, which waits on the server (unheard.py)."""
 
 
 @dataclass(slots=True)
@@ -120,32 +124,20 @@ class MariadbCommand:
             _lose(world, task, who)
 
 
-def execute(world: World, task: Task, connection: Any, command: MariadbCommand) -> Standing:
-    """Stand before the command, then send it and read the answer. Returns what PyMySQL's method does."""
+def execute(
+    world: World, task: Task, connection: Any, command: MariadbCommand, waits: bool = False
+) -> Standing:
+    """Stand before the command, then send it and read the answer. Returns what PyMySQL's method does. `waits`: it was
+    sent, and waits. Raises ReadTimedOut."""
     server, session, op = server_of(world), session_of(connection), command.op
-    yield from pending.standing(world, task, op)
-    server.changed |= not op.reads  # a counter moves on even if the insert is never committed
-    status = session.status(driver, connection)
-    session.commits = status.commits and not status.inside
-    _meets(task, server, session.who, status, op)
-    if lasts(op.text) and not status.cut:  # it may get it at any time
-        server.holds_now(connection, digest(session.holds, op.identity))
-    server.tell_time(connection)
-    server.asks(connection, op, status)
-    if not (op.reads or op.local or status.cut):
-        server.begins(connection, op.text)
+    if not waits:
+        yield from pending.standing(world, task, op)
+        _before(world, task, connection, op)
     try:
-        yield from _sent(world, task, connection, command)
+        yield from _sent(world, task, connection, command, waits)
         found = driver.heard(connection, command.method)
     except pymysql.MySQLError as raised:
-        server.looks.let_go(driver.number(connection))
-        error = _as_it_would_be(session.late, raised)
-        session.busy, session.late = False, ""
-        driver.look(connection)
-        told = f"{type(error).__name__}: {', '.join(map(str, error.args))}"
-        _after(task, server, connection, op, told.encode(), told, failed=True)
-        _tell(world, task, op, told.encode(), told)
-        raise error from None
+        raise _failed(world, task, connection, op, raised) from None
     server.looks.let_go(driver.number(connection))
     session.busy, session.late = False, ""
     answer = driver.answer(connection)
@@ -160,25 +152,57 @@ def execute(world: World, task: Task, connection: Any, command: MariadbCommand) 
         server.end_sessions([connection])
         session.cut = driver.take_away(connection)
         _lose(world, task, session.who)
-        raise pymysql.OperationalError(_LOST, "Lost connection to MySQL server during query")
+        raise pymysql.OperationalError(LOST, LOST_IT)
     return found
 
 
-def _sent(world: World, task: Task, connection: Any, command: MariadbCommand) -> Standing:
-    """Send it. Ends when the answer is there."""
+def _before(world: World, task: Task, connection: Any, op: Op) -> None:
+    """It is about to be sent."""
+    server, session = server_of(world), session_of(connection)
+    server.changed |= not op.reads  # a counter moves on even if the insert is never committed
+    status = session.status(driver, connection)
+    session.commits = status.commits and not status.inside
+    _meets(task, server, session.who, status, op)
+    if lasts(op.text) and not status.cut:  # it may get it at any time
+        server.holds_now(connection, digest(session.holds, op.identity))
+    server.tell_time(connection)
+    server.asks(connection, op, status)
+    if not (op.reads or op.local or status.cut):
+        server.begins(connection, op.text)
+    session.sent = world.now
+
+
+def _failed(
+    world: World, task: Task, connection: Any, op: Op, raised: pymysql.MySQLError
+) -> pymysql.MySQLError:
+    """It was answered by an error. Returns what the worker hears."""
+    server, session = server_of(world), session_of(connection)
+    server.looks.let_go(driver.number(connection))
+    error = _as_it_would_be(session.late, raised)
+    session.busy, session.late = False, ""
+    driver.look(connection)
+    told = f"{type(error).__name__}: {', '.join(map(str, error.args))}"
+    _after(task, server, connection, op, told.encode(), told, failed=True)
+    _tell(world, task, op, told.encode(), told)
+    return error
+
+
+def _sent(world: World, task: Task, connection: Any, command: MariadbCommand, waits: bool) -> Standing:
+    """Send it, unless it was sent, and `waits`. Ends when the answer is there."""
     session, text = session_of(connection), clock_words.virtual(command.text)
-    driver.ask(connection, waiting(text))
-    session.busy, session.asks = True, command.text
-    yield from _answered(world, task, connection, command.op)
+    if not waits:
+        driver.ask(connection, waiting(text))
+        session.busy, session.asks = True, command.text
+    yield from _answered(world, task, connection, command.op, waits)
     if session.late not in ("", STATEMENT) and waiting(text, over=True) != waiting(text):
         driver.hear_out(connection)  # it has waited for a name: ask again without waiting
         session.late = ""
         driver.ask(connection, waiting(text, over=True))
 
 
-def _answered(world: World, task: Task, connection: Any, op: Op) -> Standing:
+def _answered(world: World, task: Task, connection: Any, op: Op, waits: bool) -> Standing:
     """If no answer comes, the server is asked whether the command waits. If no other session is inside a transaction,
-    or holds a lock, nothing could block it."""
+    or holds a lock, nothing could block it. `waits`: it has begun to wait."""
     server, session = server_of(world), session_of(connection)
     others = [s for w in world.workers for s in w.sessions.get(MARIADB, ()) if s is not connection]
     number = driver.number(connection)
@@ -196,13 +220,17 @@ def _answered(world: World, task: Task, connection: Any, op: Op) -> Standing:
                 f"{NO_MARIADB_CLOCK} (SYSDATE() after a wait, in {shortened(op.text, 80)})", BY_ANOTHER_CLOCK
             )
         server.looks.let_go(number)  # it would stop there only later, and then nobody frees it
-        wait = session.patience.wait(kind, op.text, session.usual)
+        session.since, waits = session.since if waits else world.now, False
+        if (wait := session.wait(kind, world.now)).limit == GIVES_UP_READING:
+            _is_not_known(task, session)
         server.waits(connection, op, wait)
         task.sent(connection, too_late)
         task.history.meets(session.who, server.contents())
         yield from pending.blocked(world, task, wait.seconds, wait.in_vain)
-        task.history.meets(session.who, server.contents())
         server.goes_on(connection)
+        if session.late == GIVES_UP_READING:
+            raise ReadTimedOut
+        task.history.meets(session.who, server.contents())
         server.asks(
             connection,
             op,
@@ -210,6 +238,13 @@ def _answered(world: World, task: Task, connection: Any, op: Op) -> Standing:
             MARIADB_GOES_ON,
         )
         patience = NEWS_WITHIN_MS
+
+
+def _is_not_known(task: Task, session: MariadbSession) -> None:
+    """What its client does with the limit, only real code shows, and only the server what becomes of the command."""
+    if task.steps:
+        raise Unknown(task.worker.index)
+    session.asked = None
 
 
 def _looks(world: World, task: Task, connection: Any, op: Op) -> Standing:
@@ -227,10 +262,13 @@ def _looks(world: World, task: Task, connection: Any, op: Op) -> Standing:
 
 
 def too_late(world: World, task: Task) -> None:
-    """The time that its command may wait is over."""
+    """The time that its command may wait is over, or that its client reads."""
     server = world.servers[MARIADB]
     assert isinstance(server, MariaDBServer | MemoisedMariaDB)
     server.too_late(task.session)
+    if isinstance(server, MariaDBServer) and session_of(task.session).late == GIVES_UP_READING:
+        session_of(task.session).place = world.waiting_line.index(task)
+        world.wake(task, world.now)
 
 
 def server_of(world: World) -> MariaDBServer:

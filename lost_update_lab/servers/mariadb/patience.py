@@ -14,6 +14,10 @@ import re
 ROWS, STATEMENT = "innodb_lock_wait_timeout", "max_statement_time"
 #: what a command may wait for, beside rows
 NAMED_LOCK = "name"
+#: PyMySQL's option, in s: the client closes the connection when it has heard nothing for so long
+GIVES_UP_READING = "read_timeout"
+#: s; so often does the server look, while a command waits for a name, whether the client is still there
+LOOKS_FOR_ITS_CLIENT = 1.0
 #: s; in real time a command waits until the scheduler says that its time is over
 FOR_EVER = 86_400
 #: the lock of a name: the name, and how many seconds it waits

@@ -30,6 +30,7 @@ from lost_update_lab.servers.mariadb.memoised import (
     undisturbed,
 )
 from lost_update_lab.servers.mariadb.out_of_sight import OutOfSight
+from lost_update_lab.servers.mariadb.patience import GIVES_UP_READING
 from lost_update_lab.servers.mariadb.session import STAYS, Driver, ended, session_of
 from lost_update_lab.servers.mariadb.unseen import CALLED_IN_MARIADB, HiddenOnMariadb
 from lost_update_lab.snapshot.by_server import ByServer, shown_of
@@ -270,9 +271,10 @@ class MariaDBServer(KeptOfSchedule, Plain):
             self.answers.known[session.asked] = LOOKS
 
     def too_late(self, connection: Any) -> None:
-        """The time that its command may wait is over."""
+        """The time that its command may wait is over, and the server ends it. Or its client reads no longer."""
         session_of(connection).late = self._waiting[connection][1].limit
-        self.interrupt(connection)
+        if session_of(connection).late != GIVES_UP_READING:
+            self.interrupt(connection)
         self.way.late(self.held.found, session_of(connection).who)
 
     def commits(self, task: Task) -> bool:

@@ -6,9 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
+from lost_update_lab.model.bounds import SECOND
 from lost_update_lab.servers.mariadb.memoised import Status, Wait
 from lost_update_lab.servers.mariadb.patience import (
     FOR_EVER,
+    GIVES_UP_READING,
+    LOOKS_FOR_ITS_CLIENT,
     NAMED_LOCK,
     ROWS,
     STATEMENT,
@@ -53,6 +56,8 @@ class Driver(Protocol):
     def hear_out(self, connection: Any) -> None: ...
     def begin_again(self, connection: Any) -> None: ...
     def give_back(self, connection: Any, kept: tuple[Any, ...]) -> None: ...
+    def reads_for_ever(self, connection: Any) -> float | None: ...
+    def hand_back(self, left: Any, connection: Any) -> Any: ...
 
 
 class Patience(NamedTuple):
@@ -115,9 +120,20 @@ class MariadbSession:
     changed: bool = False
     #: what was taken from the client when its connection was cut
     cut: tuple[Any, ...] | None = None
+    #: how long the client reads (s; None: for ever); when its command was sent, and began to wait, in µs
+    reads: float | None = None
+    sent: int = 0
+    since: int = 0
+    #: its place in the line of those that wait, when the client gave up
+    place: int = 0
+    #: the connection of the client that has given up, and how long that one reads (gates/mariadb/unheard.py)
+    left_by: tuple[Any, float] | None = None
 
     def mend(self, driver: Driver, connection: Any) -> None:
         """Reset the session to what it was."""
+        if self.left_by:
+            (client, self.reads), self.left_by = self.left_by, None
+            connection = driver.hand_back(connection, client)
         if self.cut:
             driver.give_back(connection, self.cut)
             self.cut = None
@@ -143,6 +159,23 @@ class MariadbSession:
             self.level = level
             name = (level or self.isolation).upper().replace("-", " ")
             driver.run(connection, f"SET SESSION TRANSACTION ISOLATION LEVEL {name}")
+
+    def wait(self, kind: str, now: int) -> Wait:
+        """How long its command may wait from now on. MariaDB looks every second whether the client of a command is
+        still there that waits for a name, and never for one that waits for a row."""
+        wait = self.patience.wait(kind, self.asks, self.usual)
+        if self.left_by:
+            waited = (now - self.since) / SECOND
+            rest = None if wait.seconds is None else max(wait.seconds - waited, 0.0)
+            if kind == NAMED_LOCK:
+                until = LOOKS_FOR_ITS_CLIENT - waited % LOOKS_FOR_ITS_CLIENT
+                rest = until if rest is None else min(rest, until)
+            return wait._replace(seconds=rest, in_vain=False)
+        if self.reads is None:
+            return wait
+        seconds = max(self.reads - (now - self.sent) / SECOND, 0.0)
+        sooner = wait.seconds is None or seconds <= wait.seconds
+        return Wait(kind, seconds, GIVES_UP_READING, in_vain=True) if sooner else wait
 
     @property
     def isolated(self) -> str:
@@ -171,9 +204,8 @@ def look(driver: Driver, connection: Any) -> MariadbSession:
     if limits:
         driver.run(connection, STAYS)
     ends_by = (str(limits[0][0]), str(limits[0][1])) if limits else None
-    return MariadbSession(
-        settings, driver.commits_by_itself(connection), isolation, patience, patience, ends_by
-    )
+    autocommit, reads = driver.commits_by_itself(connection), driver.reads_for_ever(connection)
+    return MariadbSession(settings, autocommit, isolation, patience, patience, ends_by, reads=reads)
 
 
 def look_again(driver: Driver, connection: Any) -> None:
