@@ -77,6 +77,26 @@ def moves_by_a_script(amount: int) -> None:
     keys().eval("return redis.call('MOVE', KEYS[1], 1)", 1, "n")
 
 
+def by_a_row(amount: int) -> None:
+    text = "SELECT id FROM account WHERE NOT done FOR UPDATE SKIP LOCKED"
+    if rows().execute(text).fetchone():  # and Python closes that connection
+        with rows() as sql:
+            sql.execute("UPDATE account SET balance = balance + %s, done = true", [amount])
+
+
+def by_a_session(amount: int) -> None:
+    if rows(autocommit=True).execute("SELECT pg_try_advisory_lock(7)").fetchone()[0]:
+        keys().incrby("n", amount)
+
+
+@pytest.mark.parametrize("operation", [by_a_row, by_a_session])
+def test_a_connection_that_nobody_refers_to(trial: Trial, operation: Callable[..., Any]) -> None:
+    """It was kept open, with its lock, for which the others waited, or turned away."""
+    refused(
+        trial, operation, "has locked something in a connection to postgres that its code refers to no more"
+    )
+
+
 def by_name(amount: int) -> None:
     own = keys()
     own.client_setname("holder")
