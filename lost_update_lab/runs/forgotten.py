@@ -3,8 +3,8 @@
     def claim():
         return psycopg.connect(…).execute("SELECT … FOR UPDATE SKIP LOCKED").fetchone()    the row is free again
 
-The explorer refers to the connections of a worker, so here it lives on, and keeps others out. So a search that meets one
-which holds something decides nothing.
+The explorer refers to the connections of a worker, so here it lives on, and keeps others out. So a search that meets
+one which holds something decides nothing.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -90,10 +91,14 @@ def _like(pool: Any) -> Any:
 
 
 class _Connections:
-    """A psycopg_pool without its threads, which make and check connections at times of their own."""
+    """A psycopg_pool without its threads, which make and check connections at times of their own. As there, the
+    connection that has been free for the longest is lent: two in a row are two sessions, where there are as many."""
 
     def __init__(self, pool: Any) -> None:
-        self.pool, self.free = pool, list[Any]()
+        from psycopg_pool import NullConnectionPool
+
+        self.pool, self.free = pool, deque[Any]()
+        self.closes = isinstance(pool, NullConnectionPool)
         self.lent: dict[int, int] = {}  # the id of a connection → the thread that has it
 
     def get(self) -> Any:
@@ -115,9 +120,24 @@ class _Connections:
         )
 
     def _free(self) -> Any:
-        while self.free:
-            if not (found := self.free.pop()).closed:
-                return found
+        self.free = deque(each for each in self.free if not each.closed)
+        connection = self.free.popleft() if self._is_full() else self._new()
+        return connection if self._passes(connection, "_check") else self._free()
+
+    def _passes(self, connection: Any, hook: str) -> bool:
+        """A connection for which `check` or `reset` raises an error is closed, and another one is made."""
+        try:
+            if ask := getattr(self.pool, hook, None):
+                ask(connection)
+        except Exception:  # noqa: BLE001  (as psycopg_pool does)
+            connection.close()
+        return not connection.closed
+
+    def _is_full(self) -> bool:
+        """The pool has made `min_size` connections before its first one is asked for."""
+        return bool(self.free) and len(self.free) + len(self.lent) >= self.pool.min_size
+
+    def _new(self) -> Any:
         with beside():
             conninfo, keywords = self.pool.conninfo, self.pool.kwargs or {}
             conninfo = conninfo() if callable(conninfo) else conninfo
@@ -135,6 +155,8 @@ class _Connections:
             and connection.pgconn.transaction_status != psycopg.pq.TransactionStatus.IDLE
         ):
             connection.rollback()
+        if not connection.closed and self._passes(connection, "_reset") and self.closes:
+            connection.close()
         self.free.append(connection)
 
     #: what Django calls, also when the gates are gone

@@ -10,7 +10,7 @@ from typing import Any
 #: why a change in place that was seen is not tried
 APART = "not tried: the explorer cannot take this command apart into a read and a write"
 IN_COROUTINE = "not tried: a coroutine would have to wait for the read"
-CHANGES_SEVERAL = "not tried: it changes several rows at once"
+SEVERAL_ROWS = "not tried: it changes several rows at once"
 
 _NAME = r'(?:"(?:[^"]|"")*"|`[^`]*`|\w+)'
 _TABLE = rf"(?P<table>{_NAME}(?:\s*\.\s*{_NAME})?)"

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator
 from lost_update_lab.model.errors import Broken
 from lost_update_lab.scenarios.control import UntilBroken
 from lost_update_lab.scenarios.exploration import Opened
-from lost_update_lab.scenarios.in_place import CHANGES_SEVERAL
+from lost_update_lab.scenarios.in_place import SEVERAL_ROWS
 from lost_update_lab.scenarios.mutator import Mutator
 from lost_update_lab.scenarios.result import NOT_TRIED, SURVIVES, UNDECIDED, Mutation, Tried
 from lost_update_lab.scenarios.serial import SerialOrders
@@ -90,5 +90,5 @@ def _tried(opened: Opened, mutation: Mutation, usual: Collection[str]) -> Tried:
     if found := searched.smallest(word) if word else None:
         return Tried(mutation, word, found.judgement.sentences[0])
     if mutator.rows:
-        return Tried(mutation, NOT_TRIED, CHANGES_SEVERAL)
+        return Tried(mutation, NOT_TRIED, SEVERAL_ROWS)
     return Tried(mutation, SURVIVES) if searched.exhausted else Tried(mutation, UNDECIDED, searched.cause)

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from lost_update_lab import Result
-from lost_update_lab.scenarios.in_place import APART, IN_COROUTINE, ROWS, in_place
+from lost_update_lab.scenarios.in_place import APART, IN_COROUTINE, SEVERAL_ROWS, in_place
 from lost_update_lab.scenarios.mutator import IN_PLACE
 from lost_update_lab.scenarios.result import NOT_TRIED
 
@@ -67,7 +67,7 @@ def test_several_rows_are_not_taken_apart(trial: Trial) -> None:
             connection.execute("INSERT INTO t VALUES (2, 0)")
 
     result = trial([(sent, "UPDATE t SET n = n + 1", None)] * 2, setup=tables, mutate=True)
-    assert [(each.word, each.told) for each in result.mutations] == [(NOT_TRIED, ROWS)]
+    assert [(each.word, each.told) for each in result.mutations] == [(NOT_TRIED, SEVERAL_ROWS)]
 
 
 async def by_coroutine() -> None:
