@@ -48,7 +48,7 @@ from lost_update_lab.telling.narrative import shortened
 _DEADLOCK = re.compile(r"\w+: 1213,")
 #: the errors of a command that was interrupted, of one that waited too long for a row, and of one that took too long
 _INTERRUPTED, _TIMED_OUT, _TOO_LONG = 1317, 1205, 1969
-CONNECTION_LOST, SAYS_IT_IS_LOST = 2013, "Lost connection to MySQL server during query"
+LOST_CONNECTION, LOST_IT = 2013, "Lost connection to MySQL server during query"
 
 
 class ReadTimedOut(Exception):
@@ -152,7 +152,7 @@ def execute(
         server.end_sessions([connection])
         session.cut = driver.take_away(connection)
         _lose(world, task, session.who)
-        raise pymysql.OperationalError(CONNECTION_LOST, SAYS_IT_IS_LOST)
+        raise pymysql.OperationalError(LOST_CONNECTION, LOST_IT)
     return found
 
 

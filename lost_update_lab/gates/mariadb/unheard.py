@@ -14,7 +14,7 @@ import pymysql
 
 from lost_update_lab.adapters import pymysql as driver
 from lost_update_lab.gates.mariadb.closing import session_ends
-from lost_update_lab.gates.mariadb.step import CONNECTION_LOST, SAYS_IT_IS_LOST, MariadbCommand, execute
+from lost_update_lab.gates.mariadb.step import LOST_CONNECTION, LOST_IT, MariadbCommand, execute
 from lost_update_lab.model.commands import Op
 from lost_update_lab.model.workers import Standing, Task
 from lost_update_lab.runs.run import Run
@@ -50,8 +50,8 @@ def leave(run: Run, task: Task, connection: Any, command: MariadbCommand) -> pym
 
 
 def _hears(run: Run, task: Task, op: Op) -> pymysql.OperationalError:
-    error = pymysql.OperationalError(CONNECTION_LOST, f"{SAYS_IT_IS_LOST} (timed out)")
-    told = f"OperationalError: {CONNECTION_LOST}, {error.args[1]}"
+    error = pymysql.OperationalError(LOST_CONNECTION, f"{LOST_IT} (timed out)")
+    told = f"OperationalError: {LOST_CONNECTION}, {error.args[1]}"
     task.history.add(op.identity, told.encode())
     refusals.note(run, task)
     pending.tell(run, task, op, told)
