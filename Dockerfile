@@ -13,8 +13,9 @@ COPY locks locks
 COPY ledger ledger
 COPY loadtest loadtest
 COPY lost_update_lab lost_update_lab
-# the front page shows the tour and what was measured
+# the front page shows the documentation and what was measured
 COPY docs docs
+COPY README.md ./
 # collectstatic needs settings, and settings in production need a key: this one is used by nothing else
 RUN SECRET_KEY=only-for-collectstatic PRODUCTION=1 python manage.py collectstatic --noinput \
     && mkdir -p /app/.lab && chown lab /app/.lab

@@ -17,11 +17,17 @@ $(VENV)/dev.stamp: requirements/dev.txt $(VENV)/base.stamp
 	$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
 	touch $@
 
+# The command, as the wheel has it. An editable install would also declare the pytest plugin, which pyproject.toml loads.
+$(VENV)/bin/lost-update-lab: $(VENV)/base.stamp
+	printf '#!/bin/sh\nPYTHONPATH="%s$${PYTHONPATH:+:$$PYTHONPATH}" exec "%s" -m lost_update_lab "$$@"\n' \
+	  "$(CURDIR)" "$(abspath $(PY))" > $@
+	chmod +x $@
+
 .PHONY: install
-install: $(VENV)/base.stamp  ## create .venv with the locked run-time requirements
+install: $(VENV)/base.stamp $(VENV)/bin/lost-update-lab  ## create .venv with the locked run-time requirements
 
 .PHONY: install-dev
-install-dev: $(VENV)/dev.stamp  ## add the development requirements
+install-dev: $(VENV)/dev.stamp $(VENV)/bin/lost-update-lab  ## add the development requirements
 
 .PHONY: demo
 demo: $(VENV)/base.stamp  ## compare six strategies under a swarm; print the table, write report/index.html
@@ -117,8 +123,10 @@ audit: $(VENV)/dev.stamp  ## look for known vulnerabilities of the locked packag
 	if [ "$$unknown" = 0 ] && [ "$$code" = 0 ]; then exit 0; fi; \
 	echo "audit: not run ($$unknown packages unknown to the service, or no service reached): this says nothing"; exit 3
 
+LAB = --extra servers --extra django --extra mysql --group lab
+
 .PHONY: lock
 lock: $(VENV)/dev.stamp  ## resolve pyproject.toml into the hashed requirements
 	$(PY) -m pip install --quiet uv
-	$(VENV)/bin/uv pip compile -q --universal --generate-hashes --no-emit-index-url --no-annotate --python-version 3.11 --custom-compile-command "make lock" --extra lab pyproject.toml -o requirements/base.txt
-	$(VENV)/bin/uv pip compile -q --universal --generate-hashes --no-emit-index-url --no-annotate --python-version 3.11 --custom-compile-command "make lock" --extra lab --extra dev -c requirements/base.txt pyproject.toml -o requirements/dev.txt
+	$(VENV)/bin/uv pip compile -q --universal --generate-hashes --no-emit-index-url --no-annotate --python-version 3.11 --custom-compile-command "make lock" $(LAB) pyproject.toml -o requirements/base.txt
+	$(VENV)/bin/uv pip compile -q --universal --generate-hashes --no-emit-index-url --no-annotate --python-version 3.11 --custom-compile-command "make lock" $(LAB) --extra sqlalchemy --group dev -c requirements/base.txt pyproject.toml -o requirements/dev.txt

@@ -35,8 +35,8 @@ class Bar(NamedTuple):
     bad: bool
 
 
-def ticks(most: float, least: float = 0) -> list[float]:
-    """Return 0 and round values from `least` to `most` as labels of the axis: three to six on the longer side of 0.
+def ticks(most: float, least: float = 0, parts: int = 5) -> list[float]:
+    """Return 0 and round values from `least` to `most` as labels of the axis, at most `parts` on the longer side of 0.
 
     pygal itself labels nothing but 0 if the largest value is just above a power of ten.
     """
@@ -44,9 +44,18 @@ def ticks(most: float, least: float = 0) -> list[float]:
     if longer <= 0:
         return [0]
     power = 10 ** floor(log10(longer))
-    step = next(size for size in (power / 5, power / 2, power, power * 2) if longer / size <= 5)
+    sizes = (power / 5, power / 2, power, power * 2, power * 5)
+    step = next(size for size in sizes if longer / size <= parts)
     below, above = int(max(0, -least) // step), int(max(0, most) // step)
     return [number * step for number in range(-below, above + 1)]
+
+
+def rounded(value: float) -> str:
+    """Return a round value as a short label: 500, 20 k, 1.5 M."""
+    for least, size, unit in ((10**9, 10**9, "G"), (10**6, 10**6, "M"), (10**4, 10**3, "k")):
+        if abs(value) >= least:
+            return f"{value / size:g} {unit}"
+    return f"{value:,.0f}"
 
 
 def over_time(lines: Sequence[ChartLine], about: str, width: int = WIDE) -> SafeString:
@@ -79,7 +88,7 @@ def bars(rows: Sequence[Bar], about: str, legend: tuple[str, str]) -> SafeString
         truncate_label=40,
     )
     chart.x_labels = [row.name for row in upward]
-    chart.y_labels = ticks(max(row.value for row in rows))
+    chart.y_labels = ticks(max(row.value for row in rows), parts=3)  # the names leave little room
     for bad in kinds:
         chart.add(legend[bad], [row.value if row.bad == bad else None for row in upward])
     return _bare(chart.render_tree(), about, [BAD if bad else GOOD for bad in kinds])
@@ -97,7 +106,7 @@ def _options(width: int, height: int) -> dict[str, Any]:
         "margin_right": 24,
         "legend_at_bottom": True,
         "truncate_legend": -1,
-        "value_formatter": lambda value: f"{value:,.0f}",
+        "value_formatter": rounded,
     }
 
 

@@ -1,6 +1,6 @@
 """OpenTelemetry traces of the web's requests, if OTEL_TRACES_EXPORTER asks for them. Off by default.
 
-pip install 'lost-update-lab[otel]'
+pip install opentelemetry-sdk opentelemetry-exporter-otlp-proto-http opentelemetry-instrumentation-django
 OTEL_TRACES_EXPORTER=otlp OTEL_EXPORTER_OTLP_ENDPOINT=http://collector:4318   (its other variables work as well)
 OTEL_TRACES_EXPORTER=console                                                  each span on standard output
 """
@@ -15,7 +15,7 @@ KINDS = ("none", "otlp", "console")
 def start(kind: str) -> bool:
     """Trace the requests from now on, and return whether that is so. Call it before the middleware is loaded.
 
-    Raises ImproperlyConfigured for an unknown `kind`, or if the extra `otel` is not installed.
+    Raises ImproperlyConfigured for an unknown `kind`, or if OpenTelemetry is not installed.
     """
     if kind not in KINDS:
         raise ImproperlyConfigured(f"OTEL_TRACES_EXPORTER={kind!r}: write one of {', '.join(KINDS)}")
@@ -32,7 +32,7 @@ def start(kind: str) -> bool:
             SimpleSpanProcessor,
         )
     except ImportError as error:
-        told = f"OTEL_TRACES_EXPORTER={kind}: {error}. Install the extra: pip install 'lost-update-lab[otel]'"
+        told = f"OTEL_TRACES_EXPORTER={kind}: {error}. What to install: docs/operating.md, 'Traces'"
         raise ImproperlyConfigured(told) from error
     provider = TracerProvider()
     provider.add_span_processor(

@@ -17,11 +17,6 @@ def read() -> dict[str, Any]:
     return found
 
 
-def read_packages() -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(PACKAGES.read_text(encoding="utf-8"))["results"]
-    return found
-
-
 def write_packages(results: Sequence[dict[str, Any]]) -> None:
     text = json.dumps({"results": list(results)}, indent=1, ensure_ascii=False)
     PACKAGES.write_text(text + "\n", encoding="utf-8")

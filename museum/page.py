@@ -83,7 +83,7 @@ def _link(result: dict[str, Any]) -> str:
 
 
 def _case(result: dict[str, Any]) -> Iterator[str]:
-    yield f"### {result['case']}"
+    yield f"## {result['case']}"
     yield ""
     yield from paragraphs(result["text"])
     yield from paragraphs(

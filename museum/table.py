@@ -30,11 +30,17 @@ def needs(form: dict[str, Any]) -> str:
     return ", ".join(each.split()[0] for each in form["faults"]) or "none"
 
 
+#: fault of `bounds` → one of them
+_ONE = {"crashes": "crash", "lost_replies": "lost reply", "pauses": "pause"}
+
+
 def within(form: dict[str, Any]) -> str:
     """The faults under which a mended form was exhausted."""
-    return (
-        ", ".join(f"≤ {number} {word.replace('_', ' ')}" for word, number in form["bounds"].items()) or "none"
-    )
+    return ", ".join(f"≤ {_counted(number, word)}" for word, number in form["bounds"].items()) or "none"
+
+
+def _counted(number: int, word: str) -> str:
+    return f"{number} {_ONE.get(word, word) if number == 1 else word.replace('_', ' ')}"
 
 
 def chance(form: dict[str, Any]) -> str:

@@ -120,6 +120,23 @@ def test_locust_is_given_the_token_of_the_api_and_no_other_secret() -> None:
         assert services[name]["environment"].keys() == {"API_TOKEN"}
 
 
+def test_only_the_services_of_the_ledger_reach_the_servers_that_keep_money_and_locks() -> None:
+    found = compose()
+    services = found["services"]
+    on = {name: set(each.get("networks", ["default"])) for name, each in services.items()}
+    servers = {"postgres", "valkey", "valkey-replica", "sentinel", "mariadb", "zookeeper"}
+    servers |= {f"valkey-node-{number}" for number in (1, 2, 3)}
+    assert {name for name, networks in on.items() if networks == {"data"}} == servers | {
+        "migrate",
+        "migrate-mariadb",
+    }
+    assert {name for name, networks in on.items() if networks == {"data", "default"}} == {
+        *("web", "worker", "scan", "swarm")
+    }
+    assert found["networks"] == {"data": {"internal": True}}
+    assert not any(services[name].get("ports") for name in servers)
+
+
 def test_a_service_that_is_scaled_has_no_name_and_no_port_of_its_own() -> None:
     services = compose()["services"]
     for name in ("web", "worker", "locust-worker", "valkey-replica", "sentinel"):

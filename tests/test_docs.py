@@ -6,6 +6,7 @@ import re
 from fnmatch import fnmatch
 from pathlib import Path
 
+from ledger.addresses import ADDRESS_NAMES
 from tests.test_house import ROOT, sources, tracked
 
 NAMED = re.compile(r"(docs/[\w/.-]+?\.md)(?:, '([^']+)')?")
@@ -79,6 +80,17 @@ def test_every_page_can_be_reached_from_the_readme() -> None:
     assert {str(path) for path in pages if path.parent.name != "decisions"} <= {str(path) for path in reached}
 
 
+def test_the_index_of_the_decisions_has_each_by_its_title() -> None:
+    pages = sorted((ROOT / "docs" / "decisions").glob("0*.md"))
+    heads = [re.fullmatch(r"# (\d+)\. (.+)", page.read_text().splitlines()[0]) for page in pages]
+    lines = [
+        f"| [{head[1]}]({page.name}) | {head[2]} |" for page, head in zip(pages, heads, strict=True) if head
+    ]
+    index = (ROOT / "docs" / "decisions" / "README.md").read_text()
+    assert re.findall(r"^\| \[.+$", index, re.MULTILINE) == lines
+    assert len(lines) == len(pages)
+
+
 def test_a_schedule_that_a_page_names_is_among_the_counterexamples() -> None:
     """A test executes those, and they are rewritten when a lock or the explorer changes: an older id is another
     schedule then, or none."""
@@ -86,6 +98,26 @@ def test_a_schedule_that_a_page_names_is_among_the_counterexamples() -> None:
     named = {each for page in tracked("*.md") for each in REPLAY.findall(page.read_text())}
     assert known
     assert {each for each in named if ":" not in each} <= known  # a third-party lock is on none of our pages
+
+
+#: where the service reads its environment
+READS = ("ledger/settings.py", "ledger/addresses.py", "ledger/http/gunicorn.py", "loadtest/demo/*.py")
+VARIABLE = re.compile(r"env\.\w+\(\"([A-Z_]+)\"|environ(?:\.get\(|\[)\"([A-Z_]+)\"")
+#: set by programs for each other
+INTERNAL = {"DJANGO_SETTINGS_MODULE", "METRICS_DIR", "PROMETHEUS_MULTIPROC_DIR"}
+
+
+def test_the_table_of_settings_has_each_variable_that_the_service_reads() -> None:
+    texts = [path.read_text() for pattern in READS for path in ROOT.glob(pattern)]
+    read = {name for text in texts for pair in VARIABLE.findall(text) for name in pair if name} - INTERNAL
+    page = (ROOT / "docs" / "operating.md").read_text()
+    table = page.partition("\n## Settings\n")[2].partition("\n## ")[0]
+    told = {
+        name
+        for row in re.findall(r"^\| (`.+?) \|", table, re.MULTILINE)
+        for name in re.findall(r"`(\w+)`", row)
+    }
+    assert told == read | set(ADDRESS_NAMES)
 
 
 def test_a_page_that_is_not_there_is_seen() -> None:
@@ -153,14 +185,14 @@ def test_a_long_line_is_seen() -> None:
 PARTS = ["Assumes", "Fails if wrong", "Without it"]
 
 
-def unfounded(text: str) -> list[str]:
+def unfounded(text: str, asked: list[str] = PARTS) -> list[str]:
     """The shortcuts that do not say what they assume, which test guards that, and what a search costs without them."""
     found = []
     for entry in re.split(r"^- ", text, flags=re.MULTILINE)[1:]:
         parts = dict(re.findall(r"^  - ([\w ]+): (.+?)(?=^  - |^\S|\Z)", entry, re.MULTILINE | re.DOTALL))
         tests = re.findall(r"`([\w/]*test_\w+\.py)`", parts.get("Fails if wrong", ""))
         there = tests and all((ROOT / "tests" / "lost_update_lab" / test).is_file() for test in tests)
-        if entry.startswith("**") and not (list(parts) == PARTS and there):
+        if entry.startswith("**") and not (list(parts) == asked and there):
             found.append(entry.partition("\n")[0])
     return found
 
@@ -168,8 +200,11 @@ def unfounded(text: str) -> list[str]:
 def test_each_shortcut_has_a_test_and_a_figure() -> None:
     page = (ROOT / "docs" / "soundness.md").read_text()
     shortcuts = page.partition("\n## ")[2]  # before it stand the checks behind all of them
+    shortcuts, _, rules = shortcuts.partition("\n## Rules\n")
     assert shortcuts.count("\n- **") > 30
     assert unfounded(shortcuts) == []
+    assert rules.count("\n- **") > 5
+    assert unfounded(rules, PARTS[:2]) == []
 
 
 def test_a_shortcut_without_a_figure_is_seen() -> None:

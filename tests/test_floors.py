@@ -1,8 +1,8 @@
-"""The house stands without a circle: no file imports what imports it, nor does a room; type-only imports count.
+"""Imports have no circle: no file imports what imports it, nor does a package; type-only imports count.
 
-A room is what stands directly in `loadtest/` or in `lost_update_lab/`: a folder, or a file. `ledger`, `locks` and
-`museum` are a room each. The floor of a room is one more than the highest floor from which it imports. There is one
-count over all five packages. `pytest -s tests/test_floors.py` prints it.
+A package (below: a room) is what stands directly in `loadtest/` or in `lost_update_lab/`: a folder, or a file.
+`ledger`, `locks` and `museum` are one each. Its depth (its floor) is one more than the greatest depth from which it
+imports. There is one count over all five. `pytest -s tests/test_floors.py` prints it.
 """
 
 from __future__ import annotations

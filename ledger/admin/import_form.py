@@ -83,7 +83,7 @@ class ImportForm(forms.Form):
     strategy = forms.ChoiceField(
         required=False,
         widget=UnfoldAdminSelectWidget,
-        help_text="Protects the accounts of a new book.",
+        help_text="Protects the accounts of a new book. No lock shows the loss. For your own files choose another.",
     )
     way = forms.ChoiceField(
         label="Way",

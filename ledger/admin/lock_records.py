@@ -11,6 +11,7 @@ from ledger.models import LockRecord
 
 @admin.register(LockRecord)
 class LockRecordAdmin(ReadOnlyAdmin):
+    list_before_template = "ledger/parts/lock_records.html"
     list_display = ("name", "status", "deadline", "owner", "count", "updated")
     list_filter = ("status",)
     search_fields = ("name",)

@@ -24,14 +24,26 @@ from loadtest.findings.gloss import plain
 from loadtest.models import Result, Trial
 
 
+class HazardFilter(admin.AllValuesFieldListFilter):
+    """The field's name in the database is older than the word that the pages use."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.title = "hazard"
+
+
 @admin.register(Trial)
 class TrialAdmin(TwoByTwo, Stops, Commands, Swarms, Comparisons, StrategyPages, MuseumPages, ReadOnlyAdmin):
     first_step = ("Run a load test", "loadtest_trial_swarm")
-    list_display = ("__str__", "workload", "store", "adversary", "started", "time_taken", "verdicts")
-    list_filter = ("command", "workload", "store", "adversary")
+    list_display = ("__str__", "workload", "store", "hazard", "started", "time_taken", "verdicts")
+    list_filter = ("command", "workload", "store", ("adversary", HazardFilter))
 
     def get_queryset(self, request: HttpRequest) -> Any:
         return super().get_queryset(request).prefetch_related("results")
+
+    @admin.display(ordering="adversary")
+    def hazard(self, trial: Trial) -> str:
+        return "–" if trial.adversary == "none" else trial.adversary
 
     @admin.display(description="took")
     def time_taken(self, trial: Trial) -> str:

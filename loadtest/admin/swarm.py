@@ -1,4 +1,4 @@
-"""The form of a swarm in the admin: a workload, strategies, how many callers for how long."""
+"""The form of a load test in the admin: a workload, strategies, how many callers for how long."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ class SwarmRunner(Runner):
     def failed(self, row: models.Trial, at: int, error: Exception) -> models.Result:
         case = list(_plan(row).cases())[at]
         return records.result(
-            row, skipped(case, f"the swarm failed: {error}", "the worker's log has the details")
+            row, skipped(case, f"the load test failed: {error}", "the worker's log has the details")
         )
 
 

@@ -97,8 +97,8 @@ def _what_is_wrong(factory: LockFactory, contacts: list[str]) -> str:
             return ""
         if inspect.iscoroutine(lock):
             lock.close()
-            return f"is no lock: calling it gives a coroutine, not a lock. {AS_ASYNC}"
-        return f"is no lock: it returned {lock!r:.60}, which is no context manager (it has no __enter__ and __exit__)"
+            return f"is not a lock: calling it gives a coroutine, not a lock. {AS_ASYNC}"
+        return f"is not a lock: it returned {lock!r:.60}, which is not a context manager (no __enter__ and __exit__)"
     lock.__enter__()
     lock.__exit__(None, None, None)
     return ""

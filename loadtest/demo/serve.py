@@ -63,7 +63,7 @@ def serve(stack: ExitStack, port: int) -> None:
     print(
         f"The lab:     {web.url}/   (no login: a lost update live, the evidence, /play)\n"
         f"The ledger:  {web.url}/admin/   login {name}, password {password}\n"
-        f"The swarm:   .venv/bin/locust -f loadtest/swarm/locustfile.py --host {web.url} --web-host 127.0.0.1\n"
+        f"Load test:   .venv/bin/locust -f loadtest/swarm/locustfile.py --host {web.url} --web-host 127.0.0.1\n"
         f"Ctrl-C ends all of it.",
         flush=True,
     )

@@ -9,6 +9,8 @@ from typing import Any
 
 from lost_update_lab.model.commands import Step
 from lost_update_lab.model.epoch import Epoch
+from lost_update_lab.schedule.pending import WAITED
+from lost_update_lab.telling.parameters import filler, inserted, parted
 
 _UUID = re.compile(r"\b([0-9a-f]{4})[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
 _HEX = re.compile(r"\b([0-9a-f]{4})[0-9a-f]{12,}\b")
@@ -22,7 +24,6 @@ _DAY = 86_400
 _QUALIFIED = re.compile(r'"?ledger_(\w+)"?\."?(\w+)"?')
 _TABLE = re.compile(r'"?ledger_(\w+)"?')
 _SELECT = re.compile(r"SELECT (.*?) FROM (\w+)(.*)", re.DOTALL)
-_INSERT = re.compile(r"INSERT INTO (\w+) \((.*?)\) VALUES \((.*?)\)", re.DOTALL)
 _COUNT = re.compile(r"(?:UPDATE|DELETE) (\d+)")
 _UPDATE = re.compile(r"UPDATE (\w+) SET (.*?)( WHERE .*)?", re.DOTALL)
 #: every statement names the only book
@@ -82,29 +83,28 @@ class Gloss:
         return short.replace(f"'{self.book.replace('-', '')}'", "book")  # as MariaDB keeps it
 
     def of(self, step: Step) -> tuple[str, str]:
-        command, reply = self._name(step.command), self._name(step.reply)
-        text, _, values = command.partition(" ← ")
+        command, reply = self._name(step.command), self._name(step.reply.removesuffix(WAITED))
+        text, values = parted(command)
         if text.startswith(("SELECT", "UPDATE", "INSERT", "DELETE")):
-            command, rows = _sql(text, values.split(", ") if values else [], reply)
+            command, rows = _sql(text, values, reply)
             reply = reply if ERROR.match(reply) else rows
-        return _short(command), _short(reply)
+        return _short(command), _short(reply) + WAITED * step.reply.endswith(WAITED)
 
 
 def _sql(text: str, values: list[str], reply: str) -> tuple[str, str]:
     text = _QUALIFIED.sub(r"\2", text.replace("`", '"'))
     text = _TABLE.sub(r"\1", text).replace('"', "")
-    for value in values:
-        text = text.replace("%s", value, 1)
+    if put := inserted(text, filler(text, values)):
+        row = dict(zip(put.columns, put.values, strict=False))
+        told = ", ".join(f"{name} {row[name]}" for name in _TOLD if name in row)
+        return f"INSERT {put.table}" + (f" ({told})" if told else ""), "1 row" if reply else reply
+    text = filler(text, values)(text)
     text = _ORDER.sub("", _BOOK.sub(r"\1", text))
     if found := _UPDATE.fullmatch(text):
         text = f"UPDATE {found[1]} SET {_assignments(found[2])}{found[3] or ''}"  # noqa: S608  (only shown)
     if found := _SELECT.fullmatch(text):
         columns = [column.split(".")[-1] for column in found[1].split(", ")]
         return f"SELECT {_columns(columns)} FROM {found[2]}{found[3]}", _rows(columns, reply)  # noqa: S608
-    if found := _INSERT.match(text):
-        row = dict(zip(found[2].split(", "), found[3].split(", "), strict=False))
-        told = ", ".join(f"{name} {row[name]}" for name in _TOLD if name in row)
-        return f"INSERT {found[1]}" + (f" ({told})" if told else ""), "1 row" if reply else reply
     count = _COUNT.fullmatch(reply)
     return text, f"{count[1]} row{'s' * (count[1] != '1')}" if count else reply
 

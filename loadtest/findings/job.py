@@ -22,7 +22,7 @@ BREACH_WORDS = {word.letter.lower(): str(word) for word in Word if word.is_breac
 _BOUNDS = re.compile(
     rf"([{''.join(BREACH_WORDS)}])((?:[wfmt]\d+)*)({'|'.join(EXPLORED)})?(?:@({'|'.join(STORES)}))?"
 )
-_REMEDY = "an id looks like naive-lock/l/3a2: strategy, bounds, schedule (explore.json has them)"
+_REMEDY = "An id looks like naive-lock/l/3a2: strategy, bounds, schedule (explore.json has them)"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +81,7 @@ class Job:
         head, _, schedule = rest.partition("/")
         found = _BOUNDS.fullmatch(head)
         if not strategy or found is None:
-            raise ValueError(f"{text!r} is no id of a schedule: {_REMEDY}")
+            raise ValueError(f"not a schedule id: {text!r}. {_REMEDY}")
         names = {"w": "workers", "f": "faults", "m": "work", "t": "slack"}
         values: dict[str, Any] = {
             names[name]: int(value) for name, value in re.findall(r"([wfmt])(\d+)", found[2])
@@ -93,7 +93,7 @@ class Job:
         try:
             choices = tuple(decode(schedule))
         except ValueError as error:
-            raise ValueError(f"{text!r} is no id of a schedule: {error}. {_REMEDY}") from error
+            raise ValueError(f"not a schedule id: {text!r} ({error}). {_REMEDY}") from error
         return cls(strategy=strategy, choices=choices, expected=BREACH_WORDS[found[1]], **values)
 
     def as_json(self) -> dict[str, Any]:

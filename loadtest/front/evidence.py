@@ -2,6 +2,7 @@
 
 faults.json           a real fault, done to real processes     ─┐
 counterexamples.json  every order of the commands of two workers ─┼─→ a field: the claim, the gravest word, the proof
+docs/choosing.md      load tests, where both decide nothing      ─┤
 `withstands`          what the strategy claims, in its file      ─┘
 """
 
@@ -19,6 +20,7 @@ from django.utils.safestring import SafeString
 from ledger.strategies import CONTROL, STRATEGIES
 from loadtest.faults.hazards import ADVERSARIES
 from loadtest.faults.sentences import about
+from loadtest.front import load_tests
 from loadtest.front.documents import in_line
 from loadtest.report.pages import counterexamples, fault_matrix, measured
 from loadtest.report.pages.kinds import group_of
@@ -41,18 +43,21 @@ class FaultDone:
 
 @dataclass(frozen=True)
 class Field:
-    """A strategy under a hazard. `explored`: the explorer's word, ""; `schedule`: its smallest schedule."""
+    """A strategy under a hazard. `explored`: the explorer's word, ""; `schedule`: its smallest schedule; `loaded`: the
+    word of load tests, where the others have none."""
 
     hazard: Hazard
     claimed: bool
     explored: str
     done: Sequence[FaultDone]
     schedule: Mapping[str, Any] | None = None
+    loaded: str = ""
 
     @property
     def word(self) -> Word | None:
         """The gravest of all. None: nothing was found out."""
-        words = [Word(each) for each in (self.explored, *(done.word for done in self.done)) if each]
+        all_words = (self.explored, self.loaded, *(done.word for done in self.done))
+        words = [Word(each) for each in all_words if each]
         decided = [word for word in words if word not in (Word.NOT_RUN, Word.INCONCLUSIVE)]
         return gravest(decided) or gravest(words)
 
@@ -74,7 +79,7 @@ class Field:
     @property
     def told(self) -> str:
         """The field in words, for who does not see its colour."""
-        found = {None: "not measured", Word.NOT_RUN: "cannot be touched"}.get(self.word, str(self.word))
+        found = {None: "not measured", Word.NOT_RUN: "not applicable"}.get(self.word, str(self.word))
         return f"{self.hazard}: {found}{', as claimed' if self.claimed and self.word == Word.KEPT else ''}"
 
 
@@ -155,13 +160,19 @@ def _row(slug: str, done: Mapping[str, str], searched: Mapping[str, Any]) -> Str
 
 
 def _field(slug: str, hazard: Hazard, done: Mapping[str, str], searched: Mapping[str, Any]) -> Field:
+    explored = _explored(hazard, searched)
     return Field(
         hazard=hazard,
         claimed=claims(STRATEGIES[slug].withstands, [hazard]),
-        explored=_explored(hazard, searched),
+        explored=explored,
         done=tuple(_variants(slug, hazard, done)),
         schedule=_schedule(hazard, searched),
+        loaded=_loaded(slug) if hazard is Hazard.CONTENTION and not explored else "",
     )
+
+
+def _loaded(slug: str) -> str:
+    return str(load_tests.verdicts().get(slug, ""))
 
 
 def _variants(slug: str, hazard: Hazard, done: Mapping[str, str]) -> Iterator[FaultDone]:

@@ -19,7 +19,7 @@ from loadtest.front import advice, documents, evidence, experiment
 from loadtest.front.filters import Filters
 from loadtest.report.playable import LEVELS
 from loadtest.report.strategy_page import textbook
-from loadtest.verdict.words import LETTERS, SAYS
+from loadtest.verdict.words import LETTERS, SAYS, Word
 from locks.hazards import Hazard
 
 #: picked at first: it keeps, and everybody can write it
@@ -54,10 +54,17 @@ def _matrix(filters: Filters) -> SafeString:
         "rows": filters.chosen(evidence.rows().values()),
         "total": len(evidence.rows()),
         "hazards": evidence.hazards(),
-        "letters": {letter.upper(): (word, SAYS[word][1]) for word, letter in LETTERS.items()},
+        "letters": [(letter.upper(), word, *_said(word)) for word, letter in LETTERS.items()],
         "provenance": evidence.provenance(),
     }
     return render_to_string("front/matrix.html", shown)
+
+
+def _said(word: str) -> tuple[str, str]:
+    """Return a word's name and meaning in the matrix. Its data have no cell that lacked a server."""
+    if word == Word.NOT_RUN:
+        return "not applicable", "the hazard cannot touch the strategy"
+    return word, SAYS[word][1]
 
 
 @require_POST

@@ -11,5 +11,7 @@ urlpatterns = [
     path("strategies/<slug:slug>/", home.strategy, name="front_strategy"),
     path("play", play.play, name="front_play"),
     path("play/<slug:name>.json", play.positions, name="front_positions"),
+    path("docs/", documents.index, name="front_documents"),
+    path("docs/images/<path:name>", documents.image, name="front_image"),
     path("docs/<path:name>", documents.document, name="front_document"),
 ]

@@ -25,6 +25,8 @@ from locks.hazards import Hazard
 
 #: the commands whose files are read, in the order in which they run: a lock that fails early is reported early
 JUDGING_COMMANDS = ("compare", "explore", "faults")
+#: what the signs of the table mean
+SIGNS = "· not applicable, or not tried by this command. ! contradicts the claim."
 AGAIN = "Give the explorer more time (--budget), or run the hazard again."
 
 
@@ -191,9 +193,10 @@ def table(card: Card) -> Table:
 
 def sentences(card: Card) -> Iterator[str]:
     """Yield the answer, and the smallest schedule that loses money or stalls."""
+    yield SIGNS
     yield from card.answer()
     if rate := card.load["ops_per_s"]:
-        yield f"Under a swarm: {rate:,.0f} postings/s, p99 {card.load['latency_ms']['p99']:,.0f} ms."
+        yield f"Load test: {rate:,.0f} postings/s, p99 {card.load['latency_ms']['p99']:,.0f} ms."
     yield "What each hazard is: docs/reference.md#hazards"
     if card.smallest:
         yield "The smallest schedule:"

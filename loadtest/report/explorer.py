@@ -13,7 +13,7 @@ from django.utils.safestring import mark_safe
 
 from loadtest.findings.explored import HAZARD_OF
 from loadtest.report import lanes
-from loadtest.report.explorer_table import SHORT, breaks_claim, ended, so_far
+from loadtest.report.explorer_table import breaks_claim, ended, so_far
 from lost_update_lab.telling.diagram import cell
 from lost_update_lab.telling.picture import rows, seconds, workers
 
@@ -42,8 +42,7 @@ def context(report: Mapping[str, Any] | None) -> dict[str, Any] | None:
         }
         for result in report["results"]
     ]
-    heads = [{"hazard": hazard, "short": SHORT[hazard]} for hazard in hazards]
-    return {"hazards": heads, "rows": lines, "examples": drawn, "options": report["options"]}
+    return {"hazards": hazards, "rows": lines, "examples": drawn, "options": report["options"]}
 
 
 def _cell(result: Mapping[str, Any], hazard: str, anchors: Mapping[tuple[str, str], str]) -> dict[str, Any]:

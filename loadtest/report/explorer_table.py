@@ -38,7 +38,7 @@ TITLE = "Every schedule: claim × finding"
 SIGNS = {
     "!": "contradicts the claim",
     LETTERS["inconclusive"]: "inconclusive",
-    LETTERS["not-run"]: "not touched",
+    LETTERS["not-run"]: "not applicable",
     "–": "not tried",
     "decided": "every claim is decided; the other hazards were left at their first loss",
 }

@@ -9,6 +9,7 @@ from django.utils.safestring import mark_safe
 
 from ledger.reconcile import timeline
 from loadtest.faults.scene.record import moments, put_right
+from loadtest.report.terminal import was_stopped
 
 
 def rows(results: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Mapping[str, Any]]]:
@@ -17,6 +18,11 @@ def rows(results: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Mapping[st
     for each in results:
         found.setdefault(each["strategy"], {})[each["hazard"]] = each
     return found
+
+
+def not_applicable(cell: Mapping[str, Any]) -> bool:
+    """Can the hazard not touch the strategy? A cell that lacks a server has a remedy."""
+    return cell["verdict"] == "not-run" and not cell.get("remedy") and not was_stopped(cell)
 
 
 def remarks(results: Iterable[Mapping[str, Any]]) -> list[str]:
@@ -41,7 +47,13 @@ def context(report: Mapping[str, Any] | None) -> dict[str, Any] | None:
     if not report:
         return None
     results = [
-        {**each, **_drawn(each), "id": f"{each['strategy']}-{each['hazard']}"} for each in report["results"]
+        {
+            **each,
+            **_drawn(each),
+            "id": f"{each['strategy']}-{each['hazard']}",
+            "not_applicable": not_applicable(each),
+        }
+        for each in report["results"]
     ]
     hazards = list(dict.fromkeys(each["hazard"] for each in results))
     lines = [

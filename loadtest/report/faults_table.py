@@ -20,7 +20,7 @@ from rich.table import Table
 from rich.text import Text
 
 from loadtest.faults.hazards import ADVERSARIES
-from loadtest.report.faults import rows
+from loadtest.report.faults import not_applicable, rows
 from loadtest.report.narrow import blank, filled, width_of
 from loadtest.report.terminal import WORD_STYLES, was_stopped
 from loadtest.verdict.words import LETTERS
@@ -101,7 +101,7 @@ def _letter(cell: Cell | None) -> str:
 def _marked(cell: Cell | None, text: Any) -> str:
     if cell is None:
         return ""
-    if was_stopped(cell):
+    if cell["verdict"] == "not-run" and not not_applicable(cell):
         return NOT_REACHED
     return str(text(cell)) + AGAINST * (cell["agrees"] is False)
 
@@ -119,16 +119,19 @@ def _styled(cell: Cell | None, text: str) -> Text:
 
 def _said(results: Sequence[Cell]) -> dict[str, str]:
     """Return sign → meaning, for the signs that occur."""
-    reached = [each for each in results if not was_stopped(each)]
+    reached = [each for each in results if each["verdict"] != "not-run" or not_applicable(each)]
     found = {each["verdict"] for each in reached if not _as_claimed(each)}
     said = {CLAIMED: "kept, as claimed"} if any(map(_as_claimed, reached)) else {}
-    told = {"kept": "kept, not claimed", "not-run": "it cannot be touched, or a server is missing"}
+    told = {"kept": "kept, not claimed", "not-run": "not applicable: the hazard cannot touch it"}
     kept_first = sorted(LETTERS, key=lambda word: word != "kept")
     said |= {LETTERS[word]: told.get(word, word) for word in kept_first if word in found}
     if any(each["agrees"] is False for each in reached):
         said[AGAINST] = "contradicts the claim"
     if len(reached) < len(results):
-        said[NOT_REACHED] = "stopped before"
+        left = [each for each in results if each not in reached]
+        lacking = any(not was_stopped(each) for each in left)
+        stopped = any(was_stopped(each) for each in left)
+        said[NOT_REACHED] = " or ".join(["a server is missing"] * lacking + ["stopped before"] * stopped)
     return said
 
 

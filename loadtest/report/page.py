@@ -12,7 +12,7 @@ from django.utils.safestring import mark_safe
 from ledger.reconcile import timeline
 from ledger.strategies import known
 from loadtest.faults.sentences import about
-from loadtest.report import bench, charts, explorer, museum, playable
+from loadtest.report import bench, card, charts, explorer, museum, playable
 from loadtest.report import faults as matrix
 from loadtest.report.command_line import of_report
 from loadtest.report.labels import labels
@@ -83,6 +83,7 @@ def context(evidence: dict[str, dict[str, Any]]) -> dict[str, Any]:
     )
     return {
         "trust": evidence.get("trust"),
+        "signs": card.SIGNS,
         "compare": compare,
         "strategies": {slug: own_words(slug) for slug in named if slug in known()},
         "hazards": len(Hazard),

@@ -6,6 +6,16 @@ from __future__ import annotations
 
 from typing import Any
 
+#: ten workers add 1 each to one account in Redis, after or around a random 1–100 ms
+_ARTICLE: dict[str, Any] = {
+    "workload": "deposits",
+    "store": "redis",
+    "users": 10,
+    "seconds": None,
+    "iterations": 1,
+    "look": 1.0,
+    "workload_options": {"most": 1},
+}
 #: name → (what it is, the options that it sets)
 PRESETS: dict[str, tuple[str, dict[str, Any]]] = {
     # The article keeps the balance in Redis, with hardly any time between its GET and its SET. On a database row the
@@ -14,29 +24,11 @@ PRESETS: dict[str, tuple[str, dict[str, Any]]] = {
         "the experiment of the hot-account article (A9) as published: the balance in Redis, 10 workers, +1 each, "
         "a random 1–100 ms before the read, the balance also read after 1 s; it rarely loses, "
         "and a run without a loss is inconclusive",
-        {
-            "workload": "deposits",
-            "store": "redis",
-            "users": 10,
-            "seconds": None,
-            "iterations": 1,
-            "look": 1.0,
-            "workload_options": {"most": 1},
-            "settings": {"before": [0.001, 0.1], "think": [0.0, 0.0]},
-        },
+        {**_ARTICLE, "settings": {"before": [0.001, 0.1], "think": [0.0, 0.0]}},
     ),
     "article-wide": (
         "the same with the random 1–100 ms inside the window, between read and write",
-        {
-            "workload": "deposits",
-            "store": "redis",
-            "users": 10,
-            "seconds": None,
-            "iterations": 1,
-            "look": 1.0,
-            "workload_options": {"most": 1},
-            "settings": {"before": [0.0, 0.0], "think": [0.001, 0.1]},
-        },
+        {**_ARTICLE, "settings": {"before": [0.0, 0.0], "think": [0.001, 0.1]}},
     ),
     # The control and get-then-set do not lose by luck. The 16 users leave one barrier together, each makes at least 5
     # postings however slow the machine is, and a waiting user polls again after 10 ms, so they meet hundreds of times.

@@ -149,7 +149,9 @@ class Swarm:
         doubts = []
         if not (folder / REPORT).exists():
             tail = "\n".join((folder / "locust.log").read_text(errors="replace").splitlines()[-5:])
-            doubts.append(Doubt(f"the swarm ended early (code {code}): {tail}", "read what Locust printed"))
+            doubts.append(
+                Doubt(f"the load test ended early (code {code}): {tail}", "read what Locust printed")
+            )
         if self.web is None and seen.counts()["unanswered"]:
             doubts.append(
                 Doubt(

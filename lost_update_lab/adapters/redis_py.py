@@ -84,6 +84,13 @@ def answers_within(connection: Any, seconds: float) -> bool:
     return bool(connection._parser.can_read(seconds))
 
 
+def reads_within(connection: Any) -> float | None:
+    """How long the client waits for a reply, in s: redis-py gives up after 5 s if it was not told anything else. None:
+    it waits for ever."""
+    limit = connection.socket_timeout
+    return None if limit is None else float(limit)
+
+
 def arrived(connection: Any) -> bytes | None:
     """The bytes that have come over this connection since its client last read from it. They stay there to be read.
     None: that cannot be seen."""

@@ -26,7 +26,7 @@ from lost_update_lab.under_test.scenario import FAULT_WORDS, Mistake, limits_of
 
 #: the standard error of this process: pytest's output is not the command's
 STDERR = 2
-NOT_FOUND = "{} is not found: {}. Is it written right, and is this its folder?"
+NOT_FOUND = "cannot import {} ({}). Check the spelling and the current folder"
 
 
 def explore(given: argparse.Namespace) -> list[Result]:
@@ -63,7 +63,7 @@ def explored(name: str, bounds: Mapping[str, Any], replay: str = "") -> list[Res
             signature(scenario).bind(race)
         except TypeError:
             raise Mistake(
-                f"{name} is no scenario. One takes `race`, and nothing else: def voucher(race)"
+                f"{name} is not a scenario: a scenario takes exactly one argument, `race`"
             ) from None
         _ask(name, scenario, race)
         if not race.results:
@@ -103,14 +103,14 @@ def found(name: str) -> Any:
     """The thing that a user names as `module:thing`. Raises Mistake."""
     module, _, thing = name.partition(":")
     if not module or not thing:
-        raise Mistake(f"{name!r} names nothing: write module:name, as shop.scenarios:voucher")
+        raise Mistake(f"expected module:name, for example shop.scenarios:voucher; got {name!r}")
     loaded = _loaded(module, name)
     try:
         thing_found = attrgetter(thing)(loaded)
     except AttributeError as error:
         raise Mistake(NOT_FOUND.format(name, error)) from None
     if not callable(thing_found):
-        raise Mistake(f"{name} is no callable, but {type(thing_found).__name__}")
+        raise Mistake(f"{name} is not callable: it is a {type(thing_found).__name__}")
     return thing_found
 
 

@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from math import isfinite
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import Any
 from lost_update_lab.command.explore import explore
 from lost_update_lab.command.replay import replay
 from lost_update_lab.command.suggest import suggest
-from lost_update_lab.command.trust import trust
+from lost_update_lab.command.trust import BUDGET, trust
 from lost_update_lab.scenarios.reports import junit, markdown, page
 from lost_update_lab.scenarios.result import INCONCLUSIVE, KEPT, Result
 from lost_update_lab.under_test.scenario import FAULT_WORDS, Mistake
@@ -124,34 +125,39 @@ def _suggesting(commands: Any) -> None:
         action="store_true",
         help="also the pairs that your tests called for other rows of the same table",
     )
-    suggesting.add_argument("--output", metavar="FILE", default="test_races.py", help="gets the scenarios")
+    suggesting.add_argument(
+        "--output", metavar="FILE", default="test_races.py", help="gets the scenarios (%(default)s)"
+    )
     suggesting.add_argument("--json", action="store_true", help="print the pairs as JSON")
     suggesting.set_defaults(run=suggest)
 
 
 def _bounds(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--faults", type=int, help="how many of any kind may happen in one schedule")
+    told = "how many faults of any kind may happen in one schedule"
+    command.add_argument("--faults", type=int, metavar="N", help=told)
     for word in FAULT_WORDS:
         option = f"--{word.replace('_', '-')}"
         command.add_argument(option, type=_count, default=0, metavar="N", help=FAULT_HELP[word])
     command.add_argument(
         "--no-deadlocks", action="store_true", help="leave a schedule where the server would end a deadlock"
     )
-    command.add_argument("--budget", type=_seconds, metavar="SECONDS", help="of real time, for each search")
+    told = f"of real time, for each search (60; trust: {BUDGET:g} in all)"
+    command.add_argument("--budget", type=_seconds, metavar="SECONDS", help=told)
     told = "how late a worker may be without a pause, in virtual time (0.1)"
     command.add_argument("--slack", type=partial(_seconds, least=0.0), metavar="SECONDS", help=told)
 
 
 def _count(text: str) -> int:
-    if (count := int(text)) < 1:
-        raise argparse.ArgumentTypeError("1 or more. As soon as one fault is named, the others do not happen")
+    if not (text.isdecimal() and (count := int(text)) >= 1):
+        raise argparse.ArgumentTypeError("must be 1 or more (to leave this fault out, omit the option)")
     return count
 
 
 def _seconds(text: str, least: float = 0.001) -> float:
-    if not (isfinite(seconds := float(text)) and seconds >= least):
-        raise argparse.ArgumentTypeError(f"a number of seconds, {least:g} or more")
-    return seconds
+    with suppress(ValueError):
+        if isfinite(seconds := float(text)) and seconds >= least:
+            return seconds
+    raise argparse.ArgumentTypeError(f"must be a number of seconds, {least:g} or more")
 
 
 def _output(command: argparse.ArgumentParser) -> None:
@@ -162,7 +168,7 @@ def _output(command: argparse.ArgumentParser) -> None:
 
 
 def _page(command: argparse.ArgumentParser) -> None:
-    told = "write an HTML page to step through the smallest order"
+    told = "write an HTML page that steps through the order"
     command.add_argument("--page", metavar="FILE", help=told)
 
 

@@ -50,7 +50,7 @@ def replay(given: argparse.Namespace) -> int:
     print("\n\n".join(map(str, results)))
     if given.page:
         Path(given.page).write_text(page(results), encoding="utf-8")
-    return _again(letter, [result.verdict for result in results])
+    return _again(letter, [result.verdict for result in results], given.page)
 
 
 def _test(of: str, schedule: str, target: str | None) -> int:
@@ -58,21 +58,25 @@ def _test(of: str, schedule: str, target: str | None) -> int:
     with tempfile.TemporaryDirectory() as folder:
         told = Path(folder, "told.json")
         command = [sys.executable, "-m", "pytest", of, f"--race-replay={schedule}", "-q", "-s"]
-        done = subprocess.run([*command, f"--race-page={folder}", f"--race-json={told}"], check=False)
+        pages = [f"--race-page={folder}"] if target else []
+        done = subprocess.run([*command, *pages, f"--race-json={told}"], check=False)
         results = json.loads(told.read_text(encoding="utf-8"))["results"] if told.exists() else []
-        for made in Path(folder).glob("*.html") if target else ():
-            shutil.copy(made, str(target))
+        made = [shutil.copy(each, str(target)) for each in Path(folder).glob("*.html")]
     if done.returncode not in (PASSED, FAILED):
         raise Mistake(
             f"pytest ended with code {done.returncode} instead of running {of}; its own words stand above. If the "
             "test has another name or place now, name that in the id; give the path from the folder in which you are"
         )
-    return _again(schedule, [each["verdict"] for each in results])
+    return _again(schedule, [each["verdict"] for each in results], target if made else None)
 
 
-def _again(schedule: str, verdicts: Sequence[str]) -> int:
-    """Returns 0 if the schedule came to what its id says. Else it is told what came."""
+def _again(schedule: str, verdicts: Sequence[str], shown: str | None) -> int:
+    """Returns 0 if the schedule came to what its id says. Else it is told what came. `shown`: the page that was
+    written."""
+    if shown:
+        print(f"\nPage: {shown}")
     if (word := OF_LETTER.get(schedule[:1], KEPT)) in verdicts:
+        print(f"\nThe same came again: {word}.")
         return 0
     came = f"comes to {' and '.join(verdicts)} now" if verdicts else "was not run"
     print(
@@ -87,7 +91,7 @@ def parted(name: str) -> tuple[str, str, str]:
     """Returns the scenario or the test, the verdict's letter, and the schedule. Raises Mistake."""
     of, letter, schedule = [*name.rsplit("/", 2), "", ""][:3]
     if len(letter) != 1 or ":" not in of:
-        raise Mistake(f"{name!r} is no id of a schedule. {REMEDY}")
+        raise Mistake(f"not a schedule id: {name!r}. {REMEDY}")
     return of, letter, schedule
 
 

@@ -14,6 +14,7 @@ from textwrap import fill
 from typing import Any
 
 from lost_update_lab.command.explore import STDERR
+from lost_update_lab.scenarios.notes import NOTHING_AT_STAKE
 from lost_update_lab.scenarios.result import INCONCLUSIVE, KEPT, NOT_EXPLORED, WIDTH
 from lost_update_lab.suggest.pairs import Pair, operations, pairs
 from lost_update_lab.suggest.recording import read
@@ -24,6 +25,10 @@ from lost_update_lab.under_test.scenario import Mistake
 APART = (
     "{} more touch the same table, and your tests called them for other rows: they race only where their arguments "
     "meet. Write these by hand, or write them all by --all and change their arguments: {}"
+)
+NOTHING_WRITTEN = (
+    "neither of the two changed a row or a key, not even one after the other, so there was nothing to lose. Are the "
+    "rows that they are about missing from the setup? Or does neither of them commit, because its caller does?"
 )
 UNDECIDED_PAIRS = (
     "{} of {} could not be decided, which proves nothing. Correct what is said of them above; or write them without "
@@ -94,11 +99,13 @@ def _confirmed(able: Sequence[Pair], django: bool, target: Path) -> dict[str, di
 
 
 def _as_recorded(pair: Pair, result: dict[str, Any]) -> dict[str, Any]:
-    """A pair that did something else here than in the tests is not kept."""
+    """A pair that did something else here than in the tests is not kept, and neither is one that did nothing."""
     if result.get("verdict") != KEPT:
         return result
     sent = zip((pair.first, pair.second), result["alone"].values(), strict=True)
     told = next((told for operation, alone in sent if (told := strays(operation, alone))), "")
+    if not told and NOTHING_AT_STAKE in result["notes"]:
+        told = NOTHING_WRITTEN
     return {**result, "verdict": INCONCLUSIVE, "sentence": told} if told else result
 
 

@@ -23,6 +23,7 @@ from lost_update_lab.scenarios.race import NotKept, Race
 from lost_update_lab.scenarios.result import Result
 from lost_update_lab.servers.makes import MAKES
 from lost_update_lab.under_test import mariadb
+from lost_update_lab.under_test.of_django import project_of
 from lost_update_lab.under_test.scenario import HANDED_IN, Mistake
 from lost_update_lab.under_test.servers import Servers
 
@@ -73,8 +74,10 @@ def _explored(
     name: str, workers: int, bounds: Mapping[str, Any], replay: str, used: bool = False
 ) -> list[Result]:
     prefix = "trust:" if workers == 2 else f"trust{workers}:"
-    race = Race(name, again=again(f"{prefix}{name}", bounds), replay=replay, **bounds)
-    bank(race, found(name), workers, used)
+    lock = found(name)
+    project = project_of(None)  # its connections belong to Django, which has a state of its own for each
+    race = Race(name, again=again(f"{prefix}{name}", bounds), replay=replay, **project, **bounds)
+    bank(race, lock, workers, used)
     with suppress(NotKept):
         race.explore(control=False)
     return race.results
@@ -174,7 +177,7 @@ def _made(name: str, lock: Any, wants: Sequence[str], clients: Mapping[str, Any]
         if inspect.iscoroutine(held):
             held.close()
         raise Mistake(
-            f"{name} is no lock: it returned {held!r:.60}, which is neither a context manager nor one of asyncio"
+            f"{name} is not a lock: it returned {held!r:.60}, which is neither a context manager nor one of asyncio"
         )
     return held
 
@@ -191,7 +194,8 @@ def _is_of_asyncio(lock: Any) -> bool:
     while isinstance(lock, partial):
         lock = lock.func
     if isinstance(lock, type):
-        return hasattr(lock, "__aenter__") and not hasattr(lock, "__enter__")
+        asks = inspect.iscoroutinefunction(getattr(lock, "acquire", None))
+        return (hasattr(lock, "__aenter__") or asks) and not hasattr(lock, "__enter__")
     return inspect.isasyncgenfunction(inspect.unwrap(lock))
 
 
@@ -211,7 +215,10 @@ def _held(lock: Any) -> Iterator[None]:
 
 @asynccontextmanager
 async def _held_async(lock: Any) -> AsyncIterator[None]:
-    await (lock.__aenter__() if hasattr(lock, "__aenter__") else lock.acquire())
+    if hasattr(lock, "__aenter__"):
+        await lock.__aenter__()
+    elif await lock.acquire() is False:
+        raise TimeoutError("acquire() has answered False")
     leave = lock.__aexit__ if hasattr(lock, "__aexit__") else partial(_released, lock)
     try:
         yield
@@ -248,8 +255,8 @@ def _wants(name: str, lock: Any) -> tuple[str, ...]:
     others = [p for p in others if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
     if len(others) != 1 or others[0].kind is inspect.Parameter.KEYWORD_ONLY:
         raise Mistake(
-            f"{name} is no lock: a lock takes a name and gives a context manager, and may ask for `redis` or `sql` by "
-            f"keyword. This one takes {', '.join(p.name for p in parameters) or 'nothing'}"
+            f"{name} is not a lock: a lock takes a name and gives a context manager, and may ask for `redis` or `sql` "
+            f"by keyword. This one takes {', '.join(p.name for p in parameters) or 'nothing'}"
         )
     return tuple(p.name for p in parameters if p.name in HANDED_IN and p.default is p.empty)
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import builtins
+import copyreg
 import datetime as _datetime
 import hashlib
 import os
+import pickle
 import random
 import sys
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from types import FrameType
 from typing import Any, TypeVar
@@ -48,6 +50,7 @@ _real_datetime = _datetime.datetime
 _sleep, _time, _monotonic = time.sleep, time.time, time.monotonic
 _gmtime, _localtime = time.gmtime, time.localtime
 _ctime, _asctime, _strftime, _times = time.ctime, time.asctime, time.strftime, os.times
+_build_class = builtins.__build_class__
 _clock_gettime, _clock_gettime_ns = time.clock_gettime, time.clock_gettime_ns
 _urandom, _getpid, _uuid1, _hash = os.urandom, os.getpid, uuid.uuid1, hash
 _seed = random.seed
@@ -144,16 +147,36 @@ def times() -> os.times_result:
 
 
 class _Meta(type):
+    """It is taken for `datetime` itself, also where something is looked up by it (`{datetime: "timestamptz"}`)."""
+
+    def __new__(mcs, name: str, bases: tuple[type, ...], names: dict[str, Any], **keywords: Any) -> Any:
+        """Also for a class that no class statement makes: `type("Due", (datetime,), {})`."""
+        if any(isinstance(each, _Meta) for each in bases):
+            plain = tuple(_real_datetime if isinstance(each, _Meta) else each for each in bases)
+            return type(plain[0])(name, plain, names, **keywords)
+        return super().__new__(mcs, name, bases, names)
+
+    def __call__(cls, *args: Any, **keywords: Any) -> Any:
+        return _real_datetime(*args, **keywords)
+
     def __instancecheck__(cls, instance: object) -> bool:
         return isinstance(instance, _real_datetime)
 
     def __subclasscheck__(cls, subclass: type) -> bool:
         return issubclass(subclass, _real_datetime)
 
+    def __eq__(cls, other: object) -> bool:
+        return other is cls or other is _real_datetime
+
+    def __hash__(cls) -> int:
+        return _hash(_real_datetime)
+
 
 class Datetime(_real_datetime, metaclass=_Meta):
-    """datetime whose `now` is the worker's. It makes plain datetimes. A call is a look at the wall clock, except from
-    modules that only write the time down."""
+    """datetime whose `now` is the worker's. It makes plain datetimes, and they are pickled under its name, which is
+    theirs. A call is a look at the wall clock, except from modules that only write the time down."""
+
+    __module__, __qualname__ = _real_datetime.__module__, _real_datetime.__qualname__
 
     @classmethod
     def now(cls, tz: _datetime.tzinfo | None = None) -> Any:
@@ -177,6 +200,11 @@ class Datetime(_real_datetime, metaclass=_Meta):
         return cls.now(_datetime.UTC).replace(tzinfo=None)
 
 
+def _pickled(value: _datetime.datetime) -> tuple[Any, ...]:
+    """As always. (pickle looks for the class by its name, and would find another one there.)"""
+    return Datetime, value.__reduce_ex__(pickle.HIGHEST_PROTOCOL)[1]
+
+
 def _now(cls: Any, tz: _datetime.tzinfo | None = None) -> Any:
     """`now` of a user's own class of datetimes, which is Python's."""
     return cls.fromtimestamp(wall(), tz)
@@ -188,6 +216,26 @@ def _subclasses(kind: type[_datetime.datetime]) -> Iterator[type[_datetime.datet
         if each is not Datetime:
             yield each
             yield from _subclasses(each)
+
+
+def _tell_now(kind: Any, patches: Patches) -> None:
+    with suppress(TypeError):  # one that is written in C
+        if getattr(kind.now, "__func__", None) is None:  # it has none of its own
+            patches.method(kind, "now", classmethod(_now))
+
+
+def _builds(patches: Patches) -> Callable[..., Any]:
+    """For class statements. A class of datetimes that is made meanwhile, as by a module that a worker imports, is one
+    of Python's own: beside `_Meta`, another base could have no metaclass, and it would be there after the search."""
+
+    def build_class(body: Any, name: str, /, *bases: Any, **keywords: Any) -> Any:
+        plain = [_real_datetime if each is Datetime else each for each in bases]
+        made = _build_class(body, name, *plain, **keywords)
+        if isinstance(made, type) and issubclass(made, _real_datetime):
+            _tell_now(made, patches)
+        return made
+
+    return build_class
 
 
 def _in(modules: tuple[str, ...], frame: FrameType | None) -> bool:
@@ -283,9 +331,9 @@ def install(patches: Patches) -> None:
     patches.everywhere(os.times, times)
     patches.everywhere(_real_datetime, Datetime)
     for kind in _subclasses(_real_datetime):
-        with suppress(TypeError):  # one that is written in C
-            if getattr(kind.now, "__func__", None) is None:  # it has none of its own
-                patches.method(kind, "now", classmethod(_now))
+        _tell_now(kind, patches)
+    patches.method(builtins, "__build_class__", _builds(patches))
+    patches.entry(copyreg.dispatch_table, _real_datetime, _pickled)
     patches.everywhere(os.urandom, urandom)
     patches.everywhere(uuid.uuid1, uuid1)
     patches.everywhere(os.getpid, getpid)

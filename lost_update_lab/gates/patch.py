@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import sys
 import sysconfig
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from functools import partial
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -16,6 +18,8 @@ _STANDARD = sysconfig.get_paths()["stdlib"]
 _PACKAGES = sysconfig.get_paths()["purelib"]
 #: who keeps a built-in function, under which name, and the function
 Kept = tuple[Any, str, Any]
+#: it had no such attribute of its own
+_NONE = object()
 
 
 class _Holders:
@@ -67,15 +71,26 @@ class Patches:
         #: id of a value → the value, and what to put in its place
         self._wanted: dict[int, tuple[Any, Any]] = {}
         self._held: list[Undo] = []
+        #: id of a replacement → itself, and what it stands for
+        self._originals: dict[int, tuple[Any, Any]] = {}
+        #: the modules that were loaded before
+        self._loaded: frozenset[str] = frozenset()
 
     def method(self, owner: Any, name: str, replacement: Any) -> None:
-        self._undo.append((owner, name, vars(owner).get(name, getattr(owner, name))))
+        assert hasattr(owner, name), name
+        self._undo.append((owner, name, vars(owner).get(name, _NONE)))
         setattr(owner, name, replacement)
+
+    def entry(self, table: dict[Any, Any], key: Any, value: Any) -> None:
+        """Where the user has none."""
+        if key not in table:
+            table[key] = value
+            self._held.append(partial(table.pop, key, None))
 
     def everywhere(self, original: Any, replacement: Any) -> None:
         """At the next `apply`, replace it in every module that is loaded. Modules that are loaded later import the
-        replacement. In a class that they make (`timer = time.time`) a built-in function is no method, so neither is
-        what stands in its place."""
+        replacement, and get the original at `undo`. In a class that they make (`timer = time.time`) a built-in function
+        is no method, so neither is what stands in its place."""
         if isinstance(replacement, FunctionType) and not isinstance(original, FunctionType):
             replacement = staticmethod(replacement)
         self._wanted[id(original)] = (original, replacement)
@@ -84,6 +99,8 @@ class Patches:
         """Replace what was asked for until now. `in_objects`: where objects hold it, too."""
         if not self._wanted:
             return
+        self._originals |= {id(new): (new, original) for original, new in self._wanted.values()}
+        self._loaded = self._loaded or frozenset(sys.modules)
         holders = _holders.setdefault(
             frozenset(self._wanted), _Holders(original for original, _ in self._wanted.values())
         )
@@ -103,20 +120,45 @@ class Patches:
         if held is value:
             static = isinstance(replacement, staticmethod)
             self.method(holder, name, replacement if static else staticmethod(replacement))
-        elif isinstance(held, tuple):
+        elif (new := _exchanged(held, {id(value): (value, replacement)})) is not held:
             self._undo.append((holder, name, held))
-            setattr(holder, name, tuple(replacement if each is value else each for each in held))
-        elif isinstance(held, dict):
-            self._undo.append((holder, name, held))
-            setattr(holder, name, {key: replacement if each is value else each for key, each in held.items()})
+            setattr(holder, name, new)
 
     def undo(self) -> None:
         for put_back in reversed(self._held):
             put_back()
         self._held.clear()
         for owner, name, original in reversed(self._undo):
-            setattr(owner, name, original)
+            if original is not _NONE:
+                setattr(owner, name, original)
+            else:
+                with suppress(AttributeError):  # somebody else has removed it
+                    delattr(owner, name)
         self._undo.clear()
+        self._undo_in_new_modules()
+
+    def _undo_in_new_modules(self) -> None:
+        """They were loaded meanwhile, and hold replacements."""
+        new = [each for name, each in list(sys.modules.items()) if name not in self._loaded]
+        for module in new if self._originals else ():
+            if isinstance(module, ModuleType) and _is_looked_into(module):
+                for holder, name, value in list(_all_kept_by(module)):
+                    if (original := _exchanged(value, self._originals)) is not value:
+                        with suppress(AttributeError, TypeError):  # read-only
+                            setattr(holder, name, original)
+        self._originals.clear()
+        self._loaded = frozenset()
+
+
+def _exchanged(value: Any, by: Mapping[int, tuple[Any, Any]]) -> Any:
+    """What stands there instead of a value, also among the defaults of a function. The value itself: nothing does."""
+    if id(value) in by:
+        return by[id(value)][1]
+    if type(value) is tuple and any(id(each) in by for each in value):
+        return tuple(_exchanged(each, by) for each in value)
+    if type(value) is dict and any(id(each) in by for each in value.values()):
+        return {key: _exchanged(each, by) for key, each in value.items()}
+    return value
 
 
 def _is_looked_into(module: Any) -> bool:
@@ -151,3 +193,29 @@ def _defaults_of(function: FunctionType) -> Iterator[Kept]:
     for each in (function.__kwdefaults__ or {}).values():
         if type(each) in (BuiltinFunctionType, type):
             yield function, "__kwdefaults__", each
+
+
+def _all_kept_by(module: ModuleType) -> Iterator[Kept]:
+    """Its names, those of its classes, their annotations, and all defaults. Other tuples and dicts stay: somebody else
+    may hold the same one."""
+    for name, value in list(vars(module).items()):
+        if type(value) not in (tuple, dict):
+            yield module, name, value
+        if type(value) is FunctionType and value.__module__ == module.__name__:
+            yield from _all_defaults_of(value)
+        elif issubclass(type(value), type) and value.__module__ == module.__name__:
+            yield from _all_of_a_class(value)
+
+
+def _all_of_a_class(kind: type) -> Iterator[Kept]:
+    for name, value in list(vars(kind).items()):
+        plain = value.__func__ if type(value) in (staticmethod, classmethod) else value
+        if type(plain) is FunctionType:
+            yield from _all_defaults_of(plain)
+        if type(value) not in (tuple, dict) or name == "__annotations__":
+            yield kind, name, value
+
+
+def _all_defaults_of(function: FunctionType) -> Iterator[Kept]:
+    yield function, "__defaults__", function.__defaults__
+    yield function, "__kwdefaults__", function.__kwdefaults__

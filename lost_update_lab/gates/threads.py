@@ -7,9 +7,11 @@ import threading
 from types import FrameType
 from typing import Any
 
+from lost_update_lab.gates import one_process
 from lost_update_lab.gates.patch import Patches
 from lost_update_lab.model.effects import ASKED, START
 from lost_update_lab.model.workers import Halt, halt
+from lost_update_lab.runs.hang import shared
 from lost_update_lab.runs.place import Here, anywhere, attach, beside, here, is_of_a_worker
 from lost_update_lab.schedule import pending
 from lost_update_lab.telling.lines import is_own
@@ -108,6 +110,7 @@ def wait(condition: threading.Condition, timeout: float | None = None) -> bool:
     inner: Any = condition
     if not inner._is_owned():
         raise RuntimeError("cannot wait on un-acquired lock")
+    one_process.waits_for(place, condition)
     saved = inner._release_save()
     try:
         text = "wait" if timeout is None else f"wait {timeout:g} s"
@@ -117,7 +120,11 @@ def wait(condition: threading.Condition, timeout: float | None = None) -> bool:
 
 
 def _woken(place: Here, condition: threading.Condition, count: int | None) -> None:
+    one_process.uses(condition)
     woken = place.run.notify(condition, count)
+    others = (task for task in woken if task.worker is not place.task.worker)
+    if (other := next(others, None)) and not place.run.ending:
+        place.run.error = place.run.error or shared(other)
     if place.run.recorder and not place.run.ending:
         place.run.recorder.notified(place.task, condition, count, woken)
 
@@ -186,6 +193,7 @@ def _unraisable(known: Any) -> Any:
 
 
 def install(patches: Patches) -> None:
+    one_process.install(patches)
     patches.method(sys, "unraisablehook", _unraisable(sys.unraisablehook))
     patches.everywhere(_get_ident, get_ident)
     patches.method(threading.Thread, "ident", property(ident))

@@ -47,6 +47,7 @@ LONGEST = 150  # characters of a page's name
 #: the names of the modules of all tests
 MODULES = pytest.StashKey[frozenset[str]]()
 RECORDER = pytest.StashKey[Any]()
+SCOPES = pytest.StashKey[Any]()
 MUTATOR = pytest.StashKey[Any]()
 
 
@@ -90,8 +91,10 @@ def pytest_configure(config: pytest.Config) -> None:
     if path := config.getoption("--race-record"):
         from lost_update_lab.gates.patch import Patches
         from lost_update_lab.suggest.recording import CommandRecorder
+        from lost_update_lab.suggest.scopes import Scopes
 
         config.stash[RECORDER] = CommandRecorder(Path(path))
+        config.stash[SCOPES] = Scopes(config.stash[RECORDER])
         config.stash[RECORDER].install(Patches())
     if told := config.getoption("--race-mutation"):
         from lost_update_lab.gates.patch import Patches
@@ -224,21 +227,21 @@ def _framework(request: pytest.FixtureRequest) -> dict[str, Any]:
 def _uses_django(item: pytest.Item) -> bool:
     fixtures = {"db", "transactional_db", "django_db_reset_sequences", "live_server"}
     used = fixtures & set(getattr(item, "fixturenames", ())) or item.get_closest_marker("django_db")
-    return bool(used) and "django" in sys.modules
+    return "django" in sys.modules and (bool(used) or _is_of_django(getattr(item, "cls", None)))
+
+
+def _is_of_django(cls: type | None) -> bool:
+    """Is it a TestCase of Django's? Such a class asks for its database without any fixture."""
+    module = sys.modules.get("django.test.testcases")
+    return cls is not None and module is not None and issubclass(cls, module.TransactionTestCase)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_fixture_setup(fixturedef: Any, request: pytest.FixtureRequest) -> Generator[None, Any, Any]:
-    """What makes Django's test database belongs to no test."""
-    recorder = request.config.stash.get(RECORDER, None)
-    if recorder is None or fixturedef.argname != "django_db_setup":
+    """What a fixture with a wider scope sends does not belong to the one test that happens to be the first."""
+    scopes = request.config.stash.get(SCOPES, None)
+    with scopes.recorded(fixturedef, request.node) if scopes else nullcontext():
         return (yield)
-    recorded = recorder.test
-    recorder.begin("")
-    try:
-        return (yield)
-    finally:
-        recorder.begin(recorded, django=True)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -254,11 +257,10 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
         if isinstance(error, NotKept | Mistake):
             report.longrepr = str(error)
-            if isinstance(error, NotKept) and (
-                path := _page_of(item, _shown(vars(item)["funcargs"]["race"].results))
-            ):
-                report.longrepr += f"\n  Page: {path}" if error.result.schedule else ""
+            # the command that replays says itself where the page is
             if isinstance(error, NotKept) and not item.config.getoption("--race-replay"):
+                path = _page_of(item, _shown(vars(item)["funcargs"]["race"].results))
+                report.longrepr += f"\n  Page: {path}" if path and error.result.schedule else ""
                 _leave_out_captured(report)
         if isinstance(error, KeyError) and error.args in (("DATABASE_URL",), ("REDIS_URL",)):
             report.sections.append(("lost-update-lab", TOO_EARLY.format(error.args[0], SERVERS)))
@@ -333,8 +335,11 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 def _survivors(tried: Sequence[dict[str, Any]]) -> Iterator[str]:
     """What the mutations came to."""
     if tried:
-        from lost_update_lab.scenarios.result import SURVIVES, Mutation
+        from lost_update_lab.scenarios.result import NOT_TRIED, SURVIVES, Mutation
 
         found = [str(Mutation(**each["mutation"])) for each in tried if each["word"] == SURVIVES]
         told = f"{len(found)} survive: {'; '.join(found)}" if found else "none survives"
-        yield f"mutations: {len(tried)} tried, {told}"
+        left = [each for each in tried if each["word"] == NOT_TRIED]
+        if len(left) < len(tried):
+            yield f"mutations: {len(tried) - len(left)} tried, {told}"
+        yield from (f"mutations: {each['told']} ({Mutation(**each['mutation'])})" for each in left)

@@ -32,6 +32,8 @@ MOST_EXECUTED = 40
 TIMES = 10
 #: decisions after the last choice that may still be moved
 QUIET = 8
+#: … and that belong to what a worker does as a whole
+WHOLE = 40
 #: seconds beyond the budget for shrinking all counterexamples of a search that has used it up
 BEYOND = 15.0
 log = logging.getLogger(__name__)
@@ -148,6 +150,27 @@ def _candidates(found: Found) -> Iterator[Sequence[Transition]]:
         yield _flat(blocks[:first] + blocks[first + 1 :])
     yield from _put_off(blocks)
     yield from _earlier(transitions)
+    yield from _interrupted(found.transitions[: _last_choice(found) + WHOLE])
+
+
+def _interrupted(transitions: Sequence[Transition]) -> Iterator[Sequence[Transition]]:
+    """One worker stops at one place, the others come to their ends, and it goes on: two switches. Moves of one block
+    do not lead there if what is between is larger."""
+    every = range(len(transitions))
+    for who in dict.fromkeys(_worker(each) for each in transitions if each.kind in STEPS):
+        its = {n for n in every if _worker(transitions[n]) == who}
+        own = {n for n in its if transitions[n].kind in (*STEPS, Kind.RESUME)}
+        strikes = {n for n in its - own if transitions[n].cost}
+        for at in sorted(n for n in own if transitions[n].kind in STEPS):
+            first = {n for n in every if n <= at and (n in own or transitions[n].kind not in STEPS)} | strikes
+            last = {n for n in own if n > at}
+            between = [n for n in every if n not in first | last]
+            yield [transitions[n] for n in (*sorted(first), *between, *sorted(last))]
+
+
+def _worker(transition: Transition) -> str:
+    """… of whose threads it is one."""
+    return transition.who.partition(".")[0]
 
 
 def _last_choice(found: Found) -> int:

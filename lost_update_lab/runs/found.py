@@ -9,23 +9,24 @@ from typing import Any
 from lost_update_lab.model.bounds import Bounds, Fault
 from lost_update_lab.model.commands import Step
 from lost_update_lab.model.system import UNBROKEN, Judgement
-from lost_update_lab.model.transitions import STEPS, Transition
+from lost_update_lab.model.transitions import STEPS, Kind, Transition
 from lost_update_lab.schedule.world import World
 
 #: the faults of one schedule, sorted
 Faults = tuple[Fault, ...]
 
 
-#: faults, switches between workers, decisions: the smaller, the easier to read
-Size = tuple[int, int, int]
+#: faults, switches between workers, decisions, turns (Extent): the smaller, the easier to read
+Size = tuple[int, int, int, int]
 
 
 class Extent:
-    """How far a schedule, or its beginning, extends. It only grows. `switches`: how often another worker goes on."""
+    """How far a schedule, or its beginning, extends. It only grows. `switches`: how often another worker goes on.
+    `turns`: how often the reader has to look at another one, also where that only comes to the end of its pause."""
 
     def __init__(self, transitions: Iterable[Transition] = ()) -> None:
-        self.decisions = self.switches = 0
-        self._last = ""
+        self.decisions = self.switches = self.turns = 0
+        self._last = self._turn = ""
         for transition in transitions:
             self.add(transition)
 
@@ -34,9 +35,13 @@ class Extent:
         if transition.kind in STEPS:
             self.switches += self._last not in ("", transition.who)
             self._last = transition.who
+        if transition.kind in STEPS or transition.kind is Kind.RESUME:
+            worker = transition.who.partition(".")[0]
+            self.turns += self._turn not in ("", worker)
+            self._turn = worker
 
     def size(self, faults: Sequence[Fault]) -> Size:
-        return len(faults), self.switches, self.decisions
+        return len(faults), self.switches, self.decisions, self.turns
 
 
 @dataclass(frozen=True, slots=True)

@@ -141,6 +141,11 @@ def hang(task: Task | None, silent: float = NEWS_WITHIN) -> Broken:
     return Broken(UNSEEN.format(who=task.name, place=place, inside=inside), remedy, trace=trace)
 
 
+def shared(task: Task) -> Elsewhere:
+    """The error to raise for a thread that waits, inside of this process, for what another worker does there."""
+    return Elsewhere(PROCESSES.format(place=_placed(_frames(task.thread))[3]), trace=_told(task.thread))
+
+
 def stands(thread: threading.Thread) -> str:
     """Where a thread stands that is no worker's, and what it waits for."""
     if not (frames := _frames(thread)):

@@ -18,6 +18,7 @@ from lost_update_lab.model.bounds import Bounds
 from lost_update_lab.model.errors import Broken, Unknown
 from lost_update_lab.model.server import Server
 from lost_update_lab.model.workers import Halt, Standing, State, Task, WorkerProcess, halt
+from lost_update_lab.runs.forgotten import forgotten
 from lost_update_lab.runs.hang import Watchdog, out_of_time
 from lost_update_lab.runs.memory import Memory
 from lost_update_lab.runs.own_mistakes import ends_the_search
@@ -156,7 +157,12 @@ class Run(World):
 
     def arrives(self, task: Task, event: E) -> E:
         """A thread stands before this event. Returns the equal event that was recorded first."""
+        self._look_for_forgotten(task)
         return self.recorder.arrives(task, event) if self.recorder else event
+
+    def _look_for_forgotten(self, task: Task) -> None:
+        if not (self.fed or self.ending):
+            self.error = self.error or forgotten(task.worker, self.servers)
 
     def wait(self, task: Task, key: object, seconds: float | None, text: str) -> bool:
         """A thread waits for `key`, or until the time is over. Returns whether `key` came."""
@@ -190,6 +196,7 @@ class Run(World):
 
     def finished(self, task: Task) -> None:
         """The thread's code has ended: hand the turn on."""
+        self._look_for_forgotten(task)
         if self.recorder and not (self.ending or self.error):
             answer = (task.worker.result, task.worker.error) if task.main else ()
             self.recorder.arrives(task, Ended(*answer))

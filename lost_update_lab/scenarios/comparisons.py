@@ -13,7 +13,16 @@ from psycopg import IsolationLevel
 
 from lost_update_lab.model.bounds import Fault
 from lost_update_lab.scenarios.isolation import ISOLATION_LEVELS, Levels, level_of
-from lost_update_lab.scenarios.result import INCONCLUSIVE, KEPT, SURVIVES, UNDECIDED, Mutation, Result, Tried
+from lost_update_lab.scenarios.result import (
+    INCONCLUSIVE,
+    KEPT,
+    NOT_TRIED,
+    SURVIVES,
+    UNDECIDED,
+    Mutation,
+    Result,
+    Tried,
+)
 from lost_update_lab.under_test.operations import BREACHES
 from lost_update_lab.under_test.scenario import MOST_WORKERS, Mistake, Operation, Scenario, Worker, worker
 
@@ -121,7 +130,7 @@ def _needed_somewhere(parts: Sequence[Result]) -> Iterable[Tried]:
 
 
 def _weight(tried: Tried) -> int:
-    return {SURVIVES: 0, UNDECIDED: 1}.get(tried.word, 2)
+    return {SURVIVES: 0, UNDECIDED: 1, NOT_TRIED: 1}.get(tried.word, 2)
 
 
 def repeated(scenario: Scenario, retry: Any) -> Scenario:

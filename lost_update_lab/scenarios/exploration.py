@@ -44,6 +44,7 @@ from lost_update_lab.snapshot.by_server import ByServer
 from lost_update_lab.snapshot.functions import Names
 from lost_update_lab.snapshot.redis import RedisSnapshot
 from lost_update_lab.snapshot.tables import Tables
+from lost_update_lab.telling.parameters import listed
 from lost_update_lab.under_test.drawn import NOT_MEASURED, DrawnNumbers
 from lost_update_lab.under_test.fresh import comparable, constants
 from lost_update_lab.under_test.operations import BREACHES, Framework, Operations
@@ -270,10 +271,10 @@ def _replayed(harness: Harness, system: Operations, name: str) -> Finding:
             watched = calibrate_polls(harness)
         schedule = told(harness, system, watched, choices)
     except ValueError as error:
-        raise Mistake(f"{name!r} is no id of a schedule: {error}. One looks like v/3a2") from None
+        raise Mistake(f"not a schedule id: {name!r} ({error}). One looks like v/3a2") from None
     except Diverged as error:
         raise Gone(
-            f"there is no schedule {name} here: {error}. The code or its bounds have changed: explore again"
+            f"schedule {name} does not exist here: {error}. The code or its bounds have changed: explore again"
         ) from None
     searched.schedules = 1
     return Finding(searched, None, schedule, time.perf_counter() - begun, replayed=True)
@@ -333,7 +334,7 @@ def volatile(serial: SerialOrders, opened: Opened) -> None:
     serial.carried = changed(held_at_first, now)
     if known_to_change := (*serial.remembered, *serial.carried):
         _no_shared_memory({**held, **now}, known_to_change)
-    commands = [[comparable(step.command) for step in each.steps] for each in (first, second)]
+    commands = [[listed(str(comparable(step.command))) for step in each.steps] for each in (first, second)]
     if commands[0] != commands[1]:
         pairs = zip_longest(*commands, fillvalue="nothing more")
         before, after = next(pair for pair in pairs if pair[0] != pair[1])

@@ -75,17 +75,34 @@ def explore(
     django: bool | None = None,
     **each_fault: int,
 ) -> Result:
-    """Run every order of the workers' commands on real servers, and return the result. Raises Mistake.
+    """Run every order of the workers' commands on real servers, and return the result.
 
-    `workers`: callables, `(callable, arguments …)`, or `worker(name, callable, …)`; each stands for a process. `pairs`:
-    operations instead, each with each and with itself. `setup`: commits the opening state; may ask for `sql` or
-    `redis`. `invariant`: a callable, `(callable, sentence)`, or several; may take the workers' results. Without one,
-    the outcome must be that of some serial order, but for what `ignore` names. `always`: the same, asked at each
-    commit. `faults`: how many in one schedule; or by kind: `crashes=1`, `pauses=`, `lost_replies=`, `failovers=`,
-    `clock_jumps=`, `thread_deaths=`. `deadlocks` False: what a deadlock's victim does is not explored. `refusals`:
-    exceptions that mean "nothing was done". `isolation`: one level or several. `retry`: the retries of the operations'
-    caller. `mutate`: mutations.py. `database`, `redis`: addresses; else DATABASE_URL and REDIS_URL, else embedded
-    servers; `mysql://…`, or "mariadb" (embedded). `django`: of this Django project (of_django.py). `budget`: seconds.
+    Raises Mistake if the scenario cannot be explored as it is written. The message says what to do about it.
+
+    - `workers`: callables, `(callable, arguments …)`, or `worker(name, callable, …)`. Each stands for a process.
+    - `pairs`: operations instead of workers. Each runs with each other one, and with itself.
+    - `setup`: a callable that commits the opening state. It may ask for `sql` or `redis`.
+    - `invariant`: a callable, `(callable, sentence)`, or several; it may take the workers' results. It must hold after
+      each schedule. Without one, the outcome must be that of some serial order.
+    - `always`: as `invariant`; it must hold at each commit.
+    - `faults`: how many faults of any kind a schedule may have (0). Or by kind: `crashes=1`, `pauses=`,
+      `lost_replies=`, `failovers=`, `clock_jumps=`, `thread_deaths=`.
+    - `refusals`: exceptions that mean "nothing was done".
+    - `database`, `redis`: addresses, also `mysql://…`, or "mariadb" (embedded). Without them DATABASE_URL and REDIS_URL
+      count, and without those embedded servers.
+    - `disposable`: True allows a database without "test" in its name. Each schedule writes to it.
+    - `budget`: seconds of real time for each search (60).
+    - `slack`: how many seconds of virtual time a worker may be late without a pause (0.1).
+    - `isolation`: one level or several, such as "read committed". Each is explored.
+    - `retry`: the exceptions after which the caller repeats the operation, at most three times; or "redelivered" or
+      "delivered twice", as by a task queue; or a tuple of both.
+    - `ignore`: without an invariant, the tables, columns and keys that do not count, and "calls" of mocks.
+    - `control`: False leaves out the second search, without the locks, which has to break.
+    - `deadlocks`: False leaves out what the victim of a deadlock does.
+    - `mutate`: True removes each protection in turn, and lists those that no schedule needs.
+    - `name`: the name of the result; else that of the calling function.
+    - `django`: True: the operations are those of the Django project; False: they are not. Without it: they are if one
+      is configured and `database` is not another one.
     """
     laws: dict[str, Any] = {"invariants": invariants_of(invariant), "always": invariants_of(always)}
     given = {"budget": budget, "slack": slack, "control": control, "mutate": mutate, "deadlocks": deadlocks}

@@ -12,8 +12,9 @@ from collections.abc import Collection, Iterator
 from lost_update_lab.model.errors import Broken
 from lost_update_lab.scenarios.control import UntilBroken
 from lost_update_lab.scenarios.exploration import Opened
+from lost_update_lab.scenarios.in_place import CHANGES_SEVERAL
 from lost_update_lab.scenarios.mutator import Mutator
-from lost_update_lab.scenarios.result import SURVIVES, UNDECIDED, Mutation, Tried
+from lost_update_lab.scenarios.result import NOT_TRIED, SURVIVES, UNDECIDED, Mutation, Tried
 from lost_update_lab.scenarios.serial import SerialOrders
 from lost_update_lab.snapshot.catalogue import Table
 from lost_update_lab.telling.narrative import shortened
@@ -41,6 +42,7 @@ def mutations(opened: Opened) -> Iterator[Tried]:
         touched = {table.oid: table for table in opened.database.tables if table.title in opened.touched}
     for mutation in mutator.seen:
         yield _tried(opened, mutation, usual)
+    yield from (Tried(mutation, NOT_TRIED, why) for mutation, why in mutator.left.items())
     with opened.of.constraints(opened.addresses, touched.values()) as (run, constraints):
         for each in constraints:
             key_of = touched.get(each.key_of)
@@ -75,8 +77,9 @@ def _fail_alone(orders: SerialOrders) -> dict[str, str]:
 def _tried(opened: Opened, mutation: Mutation, usual: Collection[str]) -> Tried:
     """`usual`: the workers that fail alone whatever is removed. Where another one does so, no schedule shows what that
     piece is good for."""
+    mutator = Mutator(mutation)
     try:
-        with opened.harness([Mutator(mutation).install]) as (harness, system):
+        with opened.harness([mutator.install]) as (harness, system):
             for who, what in _fail_alone(SerialOrders(harness, system)).items():
                 if who not in usual:
                     return Tried(mutation, UNDECIDED, FAILS.format(who=who, what=what))
@@ -86,4 +89,6 @@ def _tried(opened: Opened, mutation: Mutation, usual: Collection[str]) -> Tried:
     word = next((word for word in BREACHES if word in searched.words), "")
     if found := searched.smallest(word) if word else None:
         return Tried(mutation, word, found.judgement.sentences[0])
+    if mutator.rows:
+        return Tried(mutation, NOT_TRIED, CHANGES_SEVERAL)
     return Tried(mutation, SURVIVES) if searched.exhausted else Tried(mutation, UNDECIDED, searched.cause)

@@ -18,6 +18,7 @@ from lost_update_lab.adapters import psycopg as driver
 from lost_update_lab.gates.patch import Patches
 from lost_update_lab.runs.place import here
 from lost_update_lab.scenarios import protection
+from lost_update_lab.scenarios.in_place import APART, IN_COROUTINE, InPlace, in_place
 from lost_update_lab.scenarios.protection import ASK_NOTHING, releases, taken_if_free, without, without_level
 from lost_update_lab.scenarios.result import Mutation
 from lost_update_lab.telling.lines import own_line
@@ -39,13 +40,6 @@ _OPENS_NONE = re.compile(r"\s*(?:SET|COMMIT|ROLLBACK|SHOW|USE)\b", re.IGNORECASE
 _ORDER = re.compile(
     r"\s+ORDER\s+BY\s+.+?(?=\s+(?:LIMIT|OFFSET|FETCH|FOR|LOCK)\b|\s*\)|\s*;|\s*$)", re.IGNORECASE | re.DOTALL
 )
-_CHANGED = re.compile(
-    r'\s*UPDATE\s+(?P<table>\S+)\s+SET\s+(?P<quoted>["`]?(?P<column>\w+)["`]?)\s*='
-    r"\s*(?P<value>[^,]*?\b(?P=column)\b[^,]*?)\s+(?P<where>WHERE\b.*)",
-    re.IGNORECASE | re.DOTALL,
-)
-
-_RETURNING = re.compile(r"\s+RETURNING\b", re.IGNORECASE)
 #: as Django sends them
 _SAVEPOINT = re.compile(r"(SAVEPOINT|RELEASE SAVEPOINT|ROLLBACK TO SAVEPOINT) (\S+)\s*$")
 
@@ -86,6 +80,10 @@ class Mutator:
     wanted: Mutation | None = None
     applies: Callable[[], object] = here
     seen: dict[Mutation, None] = field(default_factory=dict)
+    #: those that are not tried, and why
+    left: dict[Mutation, str] = field(default_factory=dict)
+    #: it would have changed several rows at once, and was not made
+    rows: bool = False
     #: it was made, somewhere
     made: bool = False
     #: connections of psycopg without the transaction that it would begin again at the next command
@@ -238,10 +236,41 @@ class Mutator:
         if not isinstance(query, str | bytes) or not self.applies():
             return run(cursor, query)
         text = query.decode() if isinstance(query, bytes) else query
-        for kind, changed in _changes(text, params, on_mariadb):
+        for kind, changed in _changes(text, on_mariadb):
             if kind not in besides and self._is(kind, text):
                 return changed(run, cursor)
+        return self._changed_in_place(run, cursor, query, text, params, apart=IN_PLACE not in besides)
+
+    def _changed_in_place(
+        self, run: Run, cursor: Any, query: Any, text: str, params: Any, apart: bool
+    ) -> Any:
+        """`apart`: the value can be read by a command before."""
+        if not isinstance(params, list | tuple | dict | None):
+            return run(cursor, query)
+        found = in_place(text, params)
+        if found is None or (found and not apart):
+            self._cannot(IN_PLACE, text, IN_COROUTINE if found else APART)
+            return run(cursor, query)
+        for each in found:
+            if self._is(IN_PLACE, f"{each.column} in {text}" if len(found) > 1 else text):
+                return self._in_two(run, cursor, each, query)
         return run(cursor, query)
+
+    def _in_two(self, run: Run, cursor: Any, change: InPlace, query: Any) -> Any:
+        """Read the value that the command would set, and then write it."""
+        with cursor.connection.cursor() as other:
+            run(other, *change.reading())
+            rows = other.fetchall()
+        self.rows |= len(rows) > 1
+        if len(rows) != 1:
+            return run(cursor, query)
+        (value,) = rows[0].values() if isinstance(rows[0], dict) else rows[0]
+        return run(cursor, *change.writing(value))
+
+    def _cannot(self, kind: str, what: str, why: str) -> None:
+        mutation = Mutation(kind, str(own_line() or ""), shortened(what, 80))
+        if mutation.line:
+            self.left.setdefault(mutation, why)
 
     def _is(self, kind: str, what: str) -> bool:
         mutation = Mutation(kind, str(own_line() or ""), shortened(what, 80))
@@ -251,8 +280,8 @@ class Mutator:
         return mutation == self.wanted
 
 
-def _changes(text: str, params: Any, on_mariadb: bool) -> Iterator[tuple[str, Callable[[Run, Any], Any]]]:
-    """The mutations that are possible for this command."""
+def _changes(text: str, on_mariadb: bool) -> Iterator[tuple[str, Callable[[Run, Any], Any]]]:
+    """The mutations that are possible for this command, besides those of changes in place."""
     plain, taken = without(text, on_mariadb)
     if protection.ISOLATION in taken:
         yield LEVEL, lambda run, cursor: run(cursor, plain, None)
@@ -266,8 +295,6 @@ def _changes(text: str, params: Any, on_mariadb: bool) -> Iterator[tuple[str, Ca
         yield ATOMIC, lambda run, cursor: run(cursor, ASK_NOTHING, None)
     if (found := _ORDER.search(text)) and "%s" not in found[0]:
         yield ORDER, lambda run, cursor: run(cursor, _ORDER.sub("", text))
-    if (match := _CHANGED.match(text)) and isinstance(params, list | tuple | None):
-        yield IN_PLACE, lambda run, cursor: _in_two(run, cursor, match, text, list(params or ()))
 
 
 def _locked_later(run: Run, cursor: Any, plain: str, locked: str) -> Any:
@@ -275,17 +302,3 @@ def _locked_later(run: Run, cursor: Any, plain: str, locked: str) -> Any:
     with cursor.connection.cursor() as other:
         run(other, locked)
     return found
-
-
-def _in_two(run: Run, cursor: Any, match: re.Match[str], text: str, params: list[Any]) -> Any:
-    """Read the value that the command would set, and then write it."""
-    where, *_ = _RETURNING.split(match["where"])
-    with cursor.connection.cursor() as other:
-        run(other, f"SELECT {match['value']} FROM {match['table']} {where}", params or None)  # noqa: S608
-        rows = other.fetchall()
-    if len(rows) != 1:
-        return run(cursor, text)
-    (value,) = rows[0].values() if isinstance(rows[0], dict) else rows[0]
-    rest = params[match["value"].count("%s") :]
-    changed = f"UPDATE {match['table']} SET {match['quoted']} = %s {match['where']}"  # noqa: S608
-    return run(cursor, changed, [value, *rest])

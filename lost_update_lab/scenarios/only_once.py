@@ -24,6 +24,7 @@ from lost_update_lab.servers.compound import names_one, statement_of
 from lost_update_lab.servers.mariadb.server import MariaDBServer
 from lost_update_lab.servers.postgres.server import PostgresServer
 from lost_update_lab.servers.redis.server import RedisServer
+from lost_update_lab.telling.parameters import listed
 from lost_update_lab.under_test.fresh import comparable
 from lost_update_lab.under_test.scenario import Mistake
 
@@ -56,7 +57,7 @@ def look(first: Serial, second: Serial, servers: Mapping[str, Any], changed: Seq
         left[op.server, command] -= 1
         if left[op.server, command] < 0 and not op.reads and _writes(servers.get(op.server), op.text):
             what = ", ".join(changed[:3]) or UNKNOWN
-            raise Mistake(ONLY_ONCE.format(command=str(command)[:200], what=what))
+            raise Mistake(ONLY_ONCE.format(command=listed(str(command))[:200], what=what))
 
 
 def _writes(server: Any, text: str) -> bool:

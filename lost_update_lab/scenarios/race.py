@@ -105,8 +105,10 @@ class Race:
         disposable: bool = False,
         **each_fault: int,
     ) -> Result:
-        """Run every order within the bounds, as the function `explore` does. Raises NotKept with the smallest order
-        that breaks something, or Mistake."""
+        """Run every order within the bounds. The arguments are those of `lost_update_lab.explore`.
+
+        Raises NotKept with the smallest order that breaks something, or if nothing could be decided. Raises Mistake if
+        the scenario cannot be explored as it is written."""
         self.asked = True
         given: dict[str, Any] = {
             "budget": budget,

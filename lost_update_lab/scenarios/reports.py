@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator
 from importlib.resources import files
 from pathlib import Path
@@ -16,13 +17,24 @@ def markdown(results: Iterable[Result]) -> str:
     results = list(_each(results))
     lines = ["| scenario | verdict | schedules | what it means |", "|---|---|---|---|"]
     lines += [
-        f"| {_title(r)} | **{r.verdict}** | {r.schedules} | {r.sentence.replace('|', '∣')} |" for r in results
+        f"| {_inert(_title(r))} | **{r.verdict}** | {r.schedules} | {_inert(r.sentence)} |" for r in results
     ]
     for result in results:
         if result.verdict != KEPT:
-            lines += ["", f"<details><summary>{_title(result)}: {result.verdict}</summary>", "", "```"]
-            lines += [str(result), "```", "", "</details>"]
+            text, title = str(result), _inert(_title(result))
+            fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
+            lines += ["", f"<details><summary>{title}: {result.verdict}</summary>", ""]
+            lines += [fence, text, fence, "", "</details>"]
     return "\n".join(lines) + "\n"
+
+
+#: what would be a tag, a cell or code
+_ENTITIES = {"|": "&#124;", "`": "&#96;", "\n": " ", "\r": " "}
+
+
+def _inert(text: str) -> str:
+    """Names and values are the user's: in Markdown they are words and nothing else."""
+    return escape(text, _ENTITIES)
 
 
 def _each(results: Iterable[Result]) -> Iterator[Result]:

@@ -13,6 +13,8 @@ from lost_update_lab.scenarios.telling import order
 WIDTH = 98
 #: the words for a mutation with which no schedule was seen to break
 SURVIVES, UNDECIDED, BY_A_TEST = "survives", "undecided", "a test"
+#: … and for one that the explorer cannot make
+NOT_TRIED = "not tried"
 #: pytest's exit code if all tests pass, and none of them came to what was taken away
 NOT_MADE = 20
 KEPT, INCONCLUSIVE = "kept", "inconclusive"
@@ -35,7 +37,7 @@ class Mutation:
 @dataclass(frozen=True, slots=True)
 class Tried:
     """`word`: that of the first schedule that breaks without it. `survives`: no schedule does. `undecided`: `told` says
-    why. `a test`: no schedule breaks, but one of the user's tests does."""
+    why. `a test`: no schedule breaks, but one of the user's tests does. `not tried`: `told` says why."""
 
     mutation: Mutation
     word: str
@@ -77,6 +79,7 @@ class Result:
 
     @property
     def kept(self) -> bool:
+        """Did every order within the bounds hold?"""
         return self.verdict == KEPT
 
     def __bool__(self) -> bool:
@@ -90,6 +93,7 @@ class Result:
         return f"{self.schedule.id}{end}" if self.schedule else ""
 
     def to_json(self) -> dict[str, Any]:
+        """All fields as plain values, for `json.dumps(…, default=str)`."""
         return {**asdict(self), "kept": self.kept, "id": self.id}
 
     def __str__(self) -> str:
@@ -121,16 +125,21 @@ class Result:
             yield f"  Again: {self.again}"
 
     def _mutations(self) -> Iterator[str]:
-        missed = sum(each.word == SURVIVES for each in self.mutations)
-        if self.mutations:
+        tried = [each for each in self.mutations if each.word != NOT_TRIED]
+        missed = sum(each.word == SURVIVES for each in tried)
+        if tried:
             survive = (
                 f"{missed} survive{'s' * (missed == 1)}: no schedule misses what they remove"
                 if missed
                 else "none survives"
             )
-            yield f"  Mutations: {len(self.mutations)} tried, {survive}"
-        for each in sorted(self.mutations, key=lambda each: each.word != SURVIVES):
+            yield f"  Mutations: {len(tried)} tried, {survive}"
+        for each in sorted(tried, key=lambda each: each.word != SURVIVES):
             yield f"    {each.word:10} {each.mutation}{f'  ({each.told})' if each.told else ''}"
+        left = [each for each in self.mutations if each.word == NOT_TRIED]
+        if left and not tried:
+            yield "  Mutations: none tried"
+        yield from (f"    {each.told}  ({each.mutation})" for each in left)
         if any(each.word == SURVIVES and not each.told for each in self.mutations):
             yield "    Would your tests miss them? lost-update-lab explore MODULE:SCENARIO --mutate --tests tests/"
 

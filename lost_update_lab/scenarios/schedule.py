@@ -13,6 +13,7 @@ from lost_update_lab.runs.place import anywhere, beside
 from lost_update_lab.scenarios.overwrites import Did, overwrites
 from lost_update_lab.scenarios.wording import readable
 from lost_update_lab.schedule.enabled import is_unseen
+from lost_update_lab.schedule.pending import WAITED
 from lost_update_lab.schedule.schedule_id import encode, exactly
 from lost_update_lab.schedule.world import World
 from lost_update_lab.snapshot.catalogue import Table
@@ -209,7 +210,9 @@ def told_in(steps: Sequence[Step], unseen: Sequence[bool]) -> list[int]:
 
 
 def _did(move: Move, step: Step, written: frozenset[str]) -> Did:
-    return Did(move.who.partition(" (thread")[0], step.command, move.reply, move.line, written)
+    return Did(
+        move.who.partition(" (thread")[0], step.command, move.reply.removesuffix(WAITED), move.line, written
+    )
 
 
 def _key(step: Step) -> frozenset[str]:

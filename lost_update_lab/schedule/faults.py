@@ -63,8 +63,9 @@ def _possible(world: World, steppers: Sequence[Task]) -> Iterator[tuple[Transiti
     for task in steppers:
         answered = not task.unheard and task.op and not (task.op.local or task.op.silent)
         if answered and task.op and task.op.server and world.servers[task.op.server].loses_replies:
-            # its session ends, too
-            seen = task.fresh or not task.op.reads or _seen_by_others(world, task.worker)
+            # its session ends, too; and time may have passed, of which a read tells nothing
+            passed = task.due is None or task.due < world.now
+            seen = task.fresh or passed or not task.op.reads or _seen_by_others(world, task.worker)
             yield Transition(Kind.LOST_REPLY, task.name), seen
         if task.op and not task.op.reads and world.servers[task.op.server].fails_over:
             yield Transition(Kind.LAG, task.name), True

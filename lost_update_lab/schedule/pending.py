@@ -17,8 +17,10 @@ from lost_update_lab.model.workers import Standing, State, Task, halt
 from lost_update_lab.schedule import cached_names, polls, random_choice, retries, virtual_clock
 from lost_update_lab.schedule.world import World
 
-#: of a command that is a transaction by itself: whose BEGIN and COMMIT are shown, and that it had to wait
-BY_ITSELF, WAITED = "by itself", ", sent earlier: it waited"
+#: of a command that is a transaction by itself, whose BEGIN and COMMIT are shown
+BY_ITSELF = "by itself"
+#: of a command that stands where it ended: what it has read, it had read before it waited
+WAITED = ", sent earlier: it waited"
 LOOKED = "it has looked, and has not locked a row yet"
 
 
@@ -36,6 +38,12 @@ def standing(world: World, task: Task, op: Op) -> Standing:
 
 
 def stand(world: World, task: Task, op: Op) -> None:
+    if op.server:  # its next command: nobody was told of the one before, if that waited
+        task.waited = False
+    _stand(world, task, op)
+
+
+def _stand(world: World, task: Task, op: Op) -> None:
     if world.ending:
         halt(task)
     random_choice.acts(world, task)
@@ -101,8 +109,10 @@ def tell(world: World, task: Task, op: Op, reply: str) -> None:
     task.is_answered()
     retries.send(task, op.identity)
     cached_names.sends(world, task, op.identity)
-    if op.alone:  # what it has read it had read before it waited
-        reply = (reply or BY_ITSELF) + WAITED * task.waited
+    if op.alone:
+        reply = reply or BY_ITSELF
+    if task.waited and not op.local:
+        reply = reply + WAITED if reply else WAITED.strip(", ")
     task.waited = False
     if world.trace:
         world.commands.append((op, reply))
@@ -124,7 +134,7 @@ def between(world: World, task: Task, op: Op, place: str = "") -> None:
     task.history.add(told.encode())
     world.record(task.worker.name, task.name, "step", op.text, told)
     lost = task.loses_reply  # its reply: nothing more is sent that could have another one
-    stand(world, task, replace(op, identity=op.identity + b" looked", silent=lost))
+    _stand(world, task, replace(op, identity=op.identity + b" looked", silent=lost))
 
 
 def _meets_another(world: World, task: Task, op: Op) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations_with_replacement
@@ -48,7 +48,7 @@ class Touch:
 @dataclass(frozen=True)
 class RecordedOperation:
     """One call of a user's function: the first that touches all that it ever touches. `before`: what its test had sent
-    until then. `calls`: what all its calls have sent."""
+    until then, with the fixtures that were set up by then. `calls`: what all its calls have sent."""
 
     name: str
     commands: tuple[RecordedCommand, ...]
@@ -116,7 +116,7 @@ def operations(commands: Sequence[RecordedCommand]) -> list[RecordedOperation]:
         if any(_SCHEMA.match(each.text) for each in own if each.server != "redis"):
             continue  # it makes tables: a setup
         first = commands.index(own[0])
-        before = _before(commands[:first], own[0].test)
+        before = _before(commands[:first], {own[0].test, *own[0].under})
         found.setdefault(own[0].operation, []).append(RecordedOperation(own[0].operation, own, before))
     chosen = []
     for calls in found.values():
@@ -126,12 +126,12 @@ def operations(commands: Sequence[RecordedCommand]) -> list[RecordedOperation]:
     return [replace(each, ambiguous=titles[each.title] > 1) for each in chosen]
 
 
-def _before(commands: Sequence[RecordedCommand], test: str) -> tuple[RecordedCommand, ...]:
-    """What the test had sent; and, if it made no table itself, the commands that had made them."""
-    own = tuple(each for each in commands if each.test == test)
+def _before(commands: Sequence[RecordedCommand], tests: Collection[str]) -> tuple[RecordedCommand, ...]:
+    """What the test had sent, and its fixtures; and, if these made no table, the commands that had made them."""
+    own = tuple(each for each in commands if each.test in tests)
     if any(_SCHEMA.match(each.text) for each in own):
         return own
-    return (*(each for each in commands if each.test != test and _SCHEMA.match(each.text)), *own)
+    return (*(each for each in commands if each.test not in tests and _SCHEMA.match(each.text)), *own)
 
 
 def pairs(found: Iterable[RecordedOperation]) -> list[Pair]:

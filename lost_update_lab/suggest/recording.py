@@ -36,7 +36,7 @@ _RETURNS = re.compile(
 class RecordedCommand:
     """`operation`: `module:function`; "": the test itself. `call`: how it was called, as Python (literals.py); None: it
     cannot be written down. `values`: those of an SQL command, or the words of a Redis command, as Python; None:
-    likewise. `line`: `file:number` of the user's code."""
+    likewise. `line`: `file:number` of the user's code. `test`: or a fixture with a wider scope (scopes.py)."""
 
     test: str
     server: str
@@ -54,6 +54,8 @@ class RecordedCommand:
     drew: Sequence[Any] = ()
     #: the keys of a Redis command (keys.py)
     keys: Sequence[Sequence[str]] = ()
+    #: the fixtures with a wider scope that were set up by then
+    under: Sequence[str] = ()
 
 
 @dataclass
@@ -64,6 +66,8 @@ class CommandRecorder:
     test: str = ""
     django: bool = False
     commands: list[RecordedCommand] = field(default_factory=list)
+    #: the fixtures with a wider scope that are set up
+    under: list[str] = field(default_factory=list)
     #: that of the operation that sent the last command; it is held no longer than that
     _frame: FrameType | None = None
     _calls: int = 0
@@ -178,10 +182,10 @@ class CommandRecorder:
             name = f"{frame.f_globals.get('__name__', '')}:{frame.f_code.co_qualname}"
             number = self._number(frame)
             call, why = self._calls_of[number] = self._calls_of.get(number) or _call(frame)
-        where = str(own_line() or "")
+        where, under = str(own_line() or ""), tuple(self.under)
         self.commands.append(
             RecordedCommand(
-                self.test, server, text, values, where, name, number, call, why, self.django, keys=keys
+                self.test, server, text, values, where, name, number, call, why, self.django, (), keys, under
             )
         )
 

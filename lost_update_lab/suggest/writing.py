@@ -55,8 +55,12 @@ def sent(*commands):
                 continue
             try:
                 sql.execute(text, values)
-            except (psycopg.errors.DuplicateTable, psycopg.errors.DuplicateObject):
-                pass  # it is there already
+            except (
+                psycopg.errors.DuplicateTable,
+                psycopg.errors.DuplicateObject,
+                psycopg.errors.UniqueViolation,
+            ):
+                pass  # it is there already: a fixture of this session has put it there, too
             except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedObject):
                 if not text.upper().startswith(("DROP", "TRUNCATE")):
                     raise  # else there is nothing to take away
@@ -74,8 +78,8 @@ def sent(*commands):
             try:
                 cursor.execute(text, values)
             except pymysql.MySQLError as error:
-                if error.args[0] in (ER.TABLE_EXISTS_ERROR, ER.DUP_KEYNAME):
-                    continue  # it is there already
+                if error.args[0] in (ER.TABLE_EXISTS_ERROR, ER.DUP_KEYNAME, ER.DUP_ENTRY):
+                    continue  # it is there already: a fixture of this session has put it there, too
                 if error.args[0] not in (ER.BAD_TABLE_ERROR, ER.NO_SUCH_TABLE) or not text.upper().startswith(
                     ("DROP", "TRUNCATE")
                 ):

@@ -41,6 +41,7 @@ class Operation:
 
     @property
     def title(self) -> str:
+        """The function's name, as results print it."""
         return str(getattr(self.call, "__qualname__", None) or type(self.call).__name__)
 
     @cached_property
@@ -305,6 +306,7 @@ class Scenario:
 
     @property
     def title(self) -> str:
+        """Its name, and which part of a comparison it is."""
         return f"{self.name} ({self.part})" if self.part else self.name
 
     @property

@@ -1,4 +1,4 @@
-"""Violated: a voucher with one use is used twice, because its uses are counted before the own one is there.
+"""Violated: a voucher with one use is used twice, because each request counts the uses before it inserts its own.
 
 Ann and Bob check out with the same code. Each counts the redemptions, finds none, and adds one. There is no row to
 collide on, so no isolation level below SERIALIZABLE helps, and neither does `atomic`.

@@ -1,4 +1,4 @@
-"""Violated: two accounts have one e-mail address, because a validation is a look and no lock.
+"""Violated: two accounts have one e-mail address, because a validation reads and does not lock.
 
 Two sign-ups with the same address validate at the same moment, as every form does before it saves. Both are told that
 the address is free. Password reset, invoices and refunds then reach whichever row comes first.

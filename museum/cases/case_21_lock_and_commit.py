@@ -1,8 +1,8 @@
-"""Violated, and stalled: a Redis lock around the wrong thing, because the lock and the COMMIT come in the wrong order.
+"""Violated, and stalled: a Redis lock is released before the COMMIT, or never.
 
-The lock is taken inside of the transaction, so it is released before the COMMIT. The next holder reads what was there
-before. So the release was moved into `on_commit`. But a transaction that rolls back commits never: after the first
-refused withdrawal the lock is held for ever.
+The lock is taken inside the transaction, so it is released before the COMMIT, and the next holder reads the old
+balance. So the release was moved into `on_commit`. But a transaction that rolls back never commits, so `on_commit`
+never runs: after the first refused withdrawal the lock is held for ever.
 
     Ann                                  Bob
     lock; read 100; write 20; unlock

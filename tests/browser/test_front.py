@@ -16,7 +16,9 @@ ADDRESSES = (
     "/?f_withstands=crash-pause&work=slow&store=postgres&callers=many&survive=failover",
     "/?f_text=nothing",
     "/strategies/token/",
+    "/docs/",
     "/docs/tour/README.md",
+    "/docs/scale.md",
 )
 
 

@@ -258,3 +258,13 @@ def test_warm_up_books_their_accounts_and_entries_are_hidden_until_asked_for() -
         assert (text in hidden, text in shown) == (False, True), page
         assert "warm_up=shown" in hidden
     assert str(book.pk) not in importer().get("/admin/ledger/importrun/add/").content.decode()
+
+
+def test_the_list_of_lock_records_says_what_its_rows_are():
+    page = user("ledger.view_lockrecord").get("/admin/ledger/lockrecord/").content.decode()
+    assert "<code>center_lock_99</code> are the hundred central rows of <code>segmented-lock</code>" in page
+
+
+def test_the_form_of_an_import_says_what_no_lock_is_for():
+    page = user("ledger.add_importrun").get("/admin/ledger/importrun/add/").content.decode()
+    assert "No lock shows the loss. For your own files choose another." in page

@@ -35,5 +35,5 @@ def test_an_unknown_exporter_is_refused() -> None:
 
 def test_without_the_extra_it_says_what_to_install(monkeypatch: Any) -> None:
     monkeypatch.setitem(sys.modules, "opentelemetry.instrumentation.django", None)
-    with pytest.raises(ImproperlyConfigured, match=r"pip install 'lost-update-lab\[otel\]'"):
+    with pytest.raises(ImproperlyConfigured, match=r"What to install: docs/operating\.md, 'Traces'"):
         traces.start("console")

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 import pytest
+import redis
 
 from lost_update_lab.harness import Harness
 from lost_update_lab.harness.play import play
 from lost_update_lab.model.system import UNBROKEN
 from lost_update_lab.model.transitions import Kind, Transition
+from lost_update_lab.runs.found import Found
 from lost_update_lab.runs.place import beside
 from lost_update_lab.runs.run import Run
 from lost_update_lab.servers.redis.commands import for_ever, packed
@@ -50,6 +54,45 @@ def test_the_servers_own_clock_ends_no_wait(harness: Callable[..., Harness]) -> 
     found, run = play(known, {}, slowly)
     assert passed, "A did wait"
     assert found.word == UNBROKEN, [step.command for step in run.steps]
+
+
+def goes_on_after_an_error(own: bank.Bank, amount: int) -> str:
+    """A works for 6 s, and then tells B, which waits for a minute."""
+    if amount == 10:
+        bank.add(own, amount, work=6)
+        own.redis.lpush("free", "A")
+        return "ok"
+    with suppress(redis.TimeoutError):
+        if own.redis.blpop("free", 60) is None:
+            raise bank.GaveUp
+    return bank.add(own, amount)
+
+
+def test_a_client_reads_for_five_seconds(explore: Callable[..., Found]) -> None:
+    """redis-py does, if it is told nothing else: a minute was believed, and what comes of the error was kept."""
+    assert explore(goes_on_after_an_error, faults=0).worst == "lost"
+
+
+@pytest.mark.parametrize("beside_it", [["GET", "count"], ["BLPOP", "queue", 1]])
+def test_beside_another_thread_with_the_same_client(
+    explore: Callable[..., Found], beside_it: list[object]
+) -> None:
+    """A replay gave both threads one connection: the search hung, or crashed."""
+
+    def in_two_threads(own: bank.Bank, amount: int) -> str:
+        client = own.redis
+        threads = [
+            threading.Thread(target=client.execute_command, args=each)
+            for each in (["BLPOP", "queue", 1], beside_it)
+        ]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+        return "ok" if amount == 10 else bank.no_lock(own, amount)
+
+    found = explore(in_two_threads, faults=0)
+    assert found.exhausted, found.cause
 
 
 @pytest.mark.parametrize(

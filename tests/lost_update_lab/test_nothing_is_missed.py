@@ -203,6 +203,22 @@ def reads_in_a_task(bank: Bank) -> object:
     return adds_one_under_the_lock(bank, asyncio.run(read()))
 
 
+def reads_first(bank: Bank) -> object:
+    """It takes the way under the lock only if it does not hear the reply. It may begin late, when a lease has ended."""
+    try:
+        return bank.redis.get("settings")
+    except redis.ConnectionError:
+        return adds_one_under_the_lock(bank)
+
+
+def works_longer_than_its_lease(bank: Bank) -> object:
+    if not bank.redis.set("lock", 1, nx=True, px=400):
+        return None
+    read = int(bank.redis.get("count") or 0)
+    time.sleep(1)
+    return bank.redis.set("count", read + 1)
+
+
 def does_nothing(bank: Bank) -> None:
     pass
 
@@ -218,6 +234,7 @@ CASES = {
     "an event is set": (None, asks_whether_it_is_set, does_nothing),
     "a thread has read": (None, adds_one_under_the_lock, reads_in_a_thread),
     "a task has read": (None, adds_one_under_the_lock, reads_in_a_task),
+    "a read that comes late": (Fault.LOST_REPLY, reads_first, works_longer_than_its_lease),
     "a thread dies later": (Fault.RENEWAL_DIES, asks_whether_it_lives, does_nothing),
 }
 

@@ -26,7 +26,9 @@ from lost_update_lab.runs.found import SearchResult
 from tests.lost_update_lab.bank import Bank, locked_by
 
 Explore = Callable[..., SearchResult]
-_mutex = threading.Lock()
+_mutex, _free = threading.Lock(), threading.Condition()
+_busy: list[Bank] = []
+_events: list[threading.Event] = []
 
 
 @pytest.fixture
@@ -77,6 +79,33 @@ def of_this_process(bank: Bank) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def of_a_monitor(bank: Bank) -> Iterator[None]:
+    """No server is asked: it was kept."""
+    with _free:
+        while _busy:
+            _free.wait()
+        _busy.append(bank)
+    yield
+    with _free:
+        _busy.clear()
+        _free.notify_all()
+
+
+@contextmanager
+def of_an_event_of_its_holder(bank: Bank) -> Iterator[None]:
+    """Right for threads of one process. In another one there is no such event, and a waiter goes in: it was kept."""
+    mine = bank.redis.set("lock", 1, nx=True)
+    if mine:
+        _events.append(threading.Event())
+    elif _events:
+        _events[0].wait(10)
+    yield
+    if mine:
+        bank.redis.delete("lock")
+        _events.pop().set()
+
+
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize(
     ("lock", "told"),
@@ -87,6 +116,8 @@ def of_this_process(bank: Bank) -> Iterator[None]:
         (of_a_folder, "it changes (os.mkdir) the file x.lock"),
         (of_another_server, "it talks to 127.0.0.1:9"),
         (of_this_process, "it waits for a lock inside of this process (test_outside.py, line "),
+        (of_a_monitor, "it waits for a lock inside of this process (test_outside.py, line "),
+        (of_an_event_of_its_holder, "it waits for a lock inside of this process (test_outside.py, line "),
     ],
 )
 def test_what_workers_do_not_share_is_no_verdict(

@@ -205,12 +205,17 @@ def test_pages(pytester: pytest.Pytester, below: Path) -> None:
 
 
 @pytest.mark.deep
-def test_the_page_of_a_replay(below: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_page_of_a_replay(
+    below: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
     """In a process of its own, which is no part of this project."""
     monkeypatch.setenv("PYTEST_ADDOPTS", "-p lost_update_lab.pytest_plugin -p no:django")
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     assert main(["replay", "test_it.py::test_one/v/3a", "--page", "again.html"]) == 0
     assert "it is broken" in (below / "again.html").read_text()
+    told = capfd.readouterr().out
+    assert [line for line in told.splitlines() if "Page:" in line] == ["Page: again.html"]
+    assert told.endswith("\nThe same came again: violated.\n")
 
 
 NO_LONGER = """
@@ -231,7 +236,7 @@ def test_crossed(race):
 @pytest.mark.deep_after(2)
 @pytest.mark.parametrize("test", ["test_gone", "test_mended", "test_crossed"])
 def test_a_replay_that_comes_to_something_else_says_so(
-    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, test: str
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], test: str
 ) -> None:
     """The exit code was 0, as if the same had come again: any test that fails would do."""
     monkeypatch.setenv("PYTEST_ADDOPTS", "-p lost_update_lab.pytest_plugin -p no:django")
@@ -243,8 +248,10 @@ def test_a_replay_that_comes_to_something_else_says_so(
         test_it=imports + NO_LONGER.format(stalled="\n    ".join(map(str.strip, stalled.splitlines())))
     )
     assert main(["replay", f"test_it.py::{test}/v/3a"]) == 1
+    assert "came again" not in capfd.readouterr().out
     if test == "test_crossed":
         assert main(["replay", f"test_it.py::{test}/s/3a"]) == 0
+        assert capfd.readouterr().out.endswith("\nThe same came again: stalled.\n")
 
 
 def test_a_replay_of_a_test_that_is_not_there(
@@ -273,7 +280,9 @@ def test_a_replay_of_what_is_mended_has_to_keep_every_order(servers: None, race:
 @pytest.mark.deep
 def test_a_replay_of_an_order_that_is_not_there_says_so(servers: None, race: Race) -> None:
     two(race, redeem_locked)
-    with pytest.warns(UserWarning, match=r"no schedule v/3z here.* Every order was searched in its place"):
+    with pytest.warns(
+        UserWarning, match=r"schedule v/3z does not exist here.* Every order was searched in its place"
+    ):
         result = race.replay("v/3z", disposable=True)
     assert (result.verdict, result.exhausted) == ("kept", True)
 
@@ -282,10 +291,10 @@ def test_a_replay_of_an_order_that_is_not_there_says_so(servers: None, race: Rac
 def test_a_schedule_that_is_not_there(servers: None, race: Race, monkeypatch: pytest.MonkeyPatch) -> None:
     two(race, redeem_locked)
     monkeypatch.setenv(REPLAY, "v/3z")
-    with pytest.raises(Mistake, match="there is no schedule v/3z here"):
+    with pytest.raises(Mistake, match="schedule v/3z does not exist here"):
         race.explore(disposable=True)
     monkeypatch.setenv(REPLAY, "v/3")
-    with pytest.raises(Mistake, match="is no id of a schedule"):
+    with pytest.raises(Mistake, match="not a schedule id"):
         race.explore(disposable=True)
 
 

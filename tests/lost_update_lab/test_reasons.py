@@ -76,6 +76,8 @@ REASONS = {
     "PostgreSQL would end a session by its {limit}": "WITHOUT_LIMIT",
     "a command reads, or sets, the number of a sequence": "IN_A_ROW",
     "a command asks PostgreSQL who is at work": "BY_THE_LOCK",
+    "that its code refers to no more": "CLOSE_IT",
+    "asks Redis who is connected, or who listens": "BY_A_KEY_OF_ITS_OWN",
     "a random draw among few decides, and only one outcome of it was explored": "CHOOSE_BEFORE",
     "the server chooses at random": "CHOOSE_BEFORE",
     "a function goes on after an error that the explorer cannot let it have": "STATEMENTS_APART",

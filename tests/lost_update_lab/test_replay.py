@@ -27,7 +27,7 @@ from lost_update_lab.replay import shrink as shrinking
 from lost_update_lab.replay.annotate import witnessed
 from lost_update_lab.replay.prefix_tree import PrefixTree
 from lost_update_lab.replay.shrink import TIMES, confirmed, ends, repeatable, shrink
-from lost_update_lab.runs.found import Found, SearchResult
+from lost_update_lab.runs.found import Extent, Found, SearchResult
 from lost_update_lab.schedule.schedule_id import Diverged, decode, encode, exactly, roughly
 from lost_update_lab.search.poll_calibration import calibrate_polls
 from lost_update_lab.search.search import Search
@@ -66,6 +66,28 @@ def test_shrunk_confirmed_replayed(
     again, _ = play(played, search.watched, exactly(decode(encode(small.choices))))
     assert (again.word, again.transitions) == ("lost", small.transitions)
     assert [step.command for step in again.steps] == [step.command for step in small.steps]
+
+
+@contextmanager
+def timed(own: bank.Bank) -> Iterator[None]:
+    """redis-py's lock, with a lease."""
+    with own.redis.lock("lock", timeout=5):
+        yield
+
+
+@pytest.mark.parametrize("fault", [Fault.PAUSE, Fault.CLOCK_JUMP, Fault.FAILOVER])
+def test_who_is_interrupted_is_interrupted_once(harness: Callable[..., Harness], fault: Fault) -> None:
+    """No move of a single block led there: the other one's last step stood behind the end of the pause."""
+    played = harness(bank.locked_by(timed), faults=1, kinds=frozenset({fault}))
+    search = Search(played)
+    found = search.explore().smallest("lost", fault)
+    assert found
+    before = played.runs
+    small = shrink(PrefixTree(played, search.watched), found)
+    assert (small.word, small.switches) == ("lost", 2)
+    assert Extent(small.transitions).turns == 2
+    assert len(small.transitions) <= 13
+    assert played.runs == before
 
 
 @pytest.mark.deep

@@ -99,6 +99,8 @@ ROWS: dict[str, tuple[May, May]] = {
     "strategies/<slug:slug>/": ((EVERYBODY, 200), NO_METHOD),
     "play": ((EVERYBODY, 200), NO_METHOD),
     "play/<slug:name>.json": ((EVERYBODY, 200), NO_METHOD),
+    "docs/": ((EVERYBODY, 200), NO_METHOD),
+    "docs/images/<path:name>": ((EVERYBODY, 200), NO_METHOD),
     "docs/<path:name>": ((EVERYBODY, 200), NO_METHOD),
     # the API knows its token, and no session
     "api/": ((EVERYBODY, 404),) * 2,

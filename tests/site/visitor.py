@@ -20,6 +20,7 @@ def address(route: str, rows_of: dict[str, object]) -> str:
     route = re.sub(r"\(\?P<app_label>[^)]*\)", "ledger", route).replace("(?P<url>.*)", "nothing/")
     route = route.replace("<str:kind>", "json").replace("<int:batch_id>", str(rows_of["batch"]))
     route = route.replace("museum/<slug:slug>", f"museum/{next(iter(cases()))}")
+    route = route.replace("images/<path:name>", "images/scale.svg")
     route = re.sub(r"play/<slug:\w+>", "play/token", route).replace("<slug:slug>", "watchdog")
     route = route.replace("<int:run_id>", str(rows_of["importrun"]))
     route = route.replace("<int:pk>", str(rows_of["experiment"])).replace("<path:name>", "choosing.md")

@@ -54,6 +54,7 @@ def section(runs: measured.Runs) -> str:
     about = (
         "Made by `python manage.py fault_matrix FILE…` from what `python manage.py faults` wrote\n"
         f"({measured.provenance(runs, 'cells')}).\n"
+        "\nThe front page of `make serve` shows the matrix under the hazards' names, beside the explorer's verdicts.\n"
     )
     return "\n".join([about, *summary(words), "", *legend(), "", *matrix(words)]) + "\n"
 
@@ -75,7 +76,7 @@ def claimed_now(strategy: str, hazard: str) -> bool:
 def legend() -> Iterator[str]:
     meanings = (
         f"{CLAIMED} kept, as claimed · k kept, not claimed · L lost · C created · S stalled · R refused ·"
-        f" ? inconclusive · `·` cannot be touched · {MISSING} {measured.NOT_MEASURED} · `!` contradicts the claim."
+        f" ? inconclusive · `·` not applicable · {MISSING} {measured.NOT_MEASURED} · `!` contradicts the claim."
         " The columns:"
     )
     yield from (*_lines(meanings), "")

@@ -61,12 +61,17 @@ def kept_only(runs: Runs, known: Mapping[str, Any]) -> Runs:
 
 
 def provenance(runs: Runs, what: str) -> str:
-    """Say how much was measured where: "2015 cells, 2 cores, commit 317e78cc7438"."""
-    told = [
-        f"{len(run['measured'])} {what}, {run['cores']} cores, commit {commit}"
-        for commit, run in sorted(runs.items(), key=lambda each: (-len(each[1]["measured"]), each[0]))
-    ]
-    return "; ".join(told) or NOT_MEASURED
+    """Say how much was measured where: "cells: 15 on 2 cores (12 at commit 317e78cc7438, 3 at 5906b7817dbd)"."""
+    by_cores: dict[int, list[tuple[int, str]]] = {}
+    for commit, run in runs.items():
+        by_cores.setdefault(run["cores"], []).append((len(run["measured"]), commit))
+    told = []
+    for cores, found in sorted(by_cores.items()):
+        most = sorted(found, key=lambda each: (-each[0], each[1]))
+        commits = ", ".join(f"{number} at {commit}" for number, commit in most)
+        commits = commits.replace(" at ", " at commit ", 1)
+        told.append(f"{sum(number for number, _ in found)} on {cores} cores ({commits})")
+    return f"{what}: {'; '.join(told)}" if told else NOT_MEASURED
 
 
 def placed(page: str, begin: str, end: str, made: str) -> str:

@@ -20,6 +20,7 @@ from lost_update_lab.servers.postgres.server import POSTGRES, PostgresServer
 from lost_update_lab.servers.postgres.transactions import lasts, makes_temporary
 from lost_update_lab.servers.pure_functions import calls_others
 from lost_update_lab.telling.narrative import shortened
+from lost_update_lab.telling.parameters import with_values
 
 #: SET CONSTRAINTS … IMMEDIATE looks at rows, and may lock them
 _LOCAL = re.compile(
@@ -85,7 +86,7 @@ def describe(name: str, values: Mapping[str, Any], idle: bool, timed: bool = Fal
         return _transaction(values, idle, entering=name == driver.ENTER)
     text = text_of(values) if "query" in values else name.strip("_").removesuffix("_gen")
     params = values.get("params")
-    shown = text if params is None else f"{text} ← {_shown(params)}"
+    shown = text if params is None else with_values(text, params, _shown)
     (local, reads), dates = _kind_of(text), not _DATELESS.match(text)
     timed = by_the_clock(text, timed)
     return Op(POSTGRES, shown, repr((text, params)).encode(), local, reads, timed, dates=local and dates)
@@ -113,17 +114,14 @@ def _transaction(values: Mapping[str, Any], idle: bool, entering: bool) -> Op:
     return Op(POSTGRES, text, text.encode(), local, reads=local, dates=entering and outer)
 
 
-def _shown(params: Any) -> str:
-    values = params.values() if isinstance(params, dict) else params
-    return ", ".join(_text(value) if isinstance(value, bytes) else str(value) for value in values)
-
-
-def _text(value: bytes) -> str:
-    """A parameter as psycopg sends it. A digest, or what is encrypted, is no text."""
+def _shown(value: Any) -> str:
+    """A parameter, for people. psycopg sends some as bytes. A digest, or what is encrypted, is no text."""
+    if not isinstance(value, bytes | bytearray | memoryview):
+        return str(value)
     try:
-        return value.decode()
+        return bytes(value).decode()
     except UnicodeDecodeError:
-        return f"\\x{value.hex()}"
+        return f"\\x{bytes(value).hex()}"
 
 
 def tells_of_itself(text: str) -> bool:

@@ -10,6 +10,7 @@ from lost_update_lab.model.errors import Broken, ClockDecides
 from lost_update_lab.model.workers import Task
 from lost_update_lab.schedule.world import World
 from lost_update_lab.servers import random_commands
+from lost_update_lab.servers.redis.at_work import asks_who_is_at_work
 from lost_update_lab.servers.redis.leases import BY_A_KEY, BY_SET, FIELD, UNCODED, of_a_field
 from lost_update_lab.servers.redis.numbered import of_another
 from lost_update_lab.servers.redis.own_clock import by_its_clock
@@ -26,6 +27,7 @@ def beyond(world: World, task: Task, gated: Gated, words: Sequence[bytes]) -> Br
         or unknown_scripts.goes_on(task.worker, words)
         or random_commands.of_redis(words, code)
         or by_its_clock(words, code)
+        or asks_who_is_at_work(words, code)
     ):
         return found
     if key := server.uncoded:

@@ -138,15 +138,12 @@ class RedisCommand:
 
 
 def deliver(world: World, task: Task, connection: Any, gated: Gated) -> Standing:
-    words, raw = gated.outbox.popleft()
+    words, raw = gated.outbox[0]  # until then its connection is taken
     gated.sent = raw
     answered = not raw.startswith(UNANSWERED)
     op = _describe(gated.server.name, gated.mode == b"MULTI", gated.server.reading, words)
-    try:
-        yield from pending.standing(world, task, op)
-    except GeneratorExit:  # its client has gone, and it was sent
-        gated.outbox.appendleft((words, raw))
-        raise
+    yield from pending.standing(world, task, op)
+    gated.outbox.popleft()
     world.error = world.error or beyond(world, task, gated, words)
     try:
         if gated.number < 0 and gated.checked_out:
@@ -187,7 +184,8 @@ def _until_answered(
         if gated.op.local or name not in gated.server.blocking or not waits(name, words):
             redis_py.answers_within(connection, SURE_WITHIN)
         else:
-            yield from until_readable(world, task, connection, gated, time_out(name, words))
+            limit = redis_py.reads_within(connection)
+            yield from until_readable(world, task, connection, gated, time_out(name, words), limit)
     except redis.RedisError as error:
         _broke(world, task, gated, op, error)
         raise

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import redis
+
 from lost_update_lab.adapters import redis_py
-from lost_update_lab.gates.redis.connections import Gated
+from lost_update_lab.gates.redis.connections import Gated, cut
 from lost_update_lab.gates.redis.messages import waiting_for
 from lost_update_lab.model.workers import Standing, Task
 from lost_update_lab.schedule import faults, pending
@@ -19,11 +21,16 @@ CONFIRMED_WITHIN = 60.0
 
 
 def until_readable(
-    world: World, task: Task, connection: Any, gated: Gated, seconds: float | None
+    world: World, task: Task, connection: Any, gated: Gated, seconds: float | None, limit: float | None = None
 ) -> Standing:
     """Ends when a reply is there. The server answers in order: no reply after a second barrier means that it is
-    blocked."""
+    blocked. `seconds`, `limit`: how long the server waits, and how long the client reads at most. None: for ever.
+    Raises redis.TimeoutError when the client has read for so long."""
     op = gated.op
+    if limit is not None and (seconds is None or limit <= seconds):
+        seconds = limit
+    else:
+        limit = None
     sure = op is not None and _will_be_confirmed(world, task, gated.server, op.text)
     if sure and redis_py.answers_within(connection, CONFIRMED_WITHIN):
         return
@@ -36,7 +43,7 @@ def until_readable(
     subscription = gated.op is None
 
     def expire(world: World, task: Task) -> None:
-        if subscription:
+        if subscription or limit is not None:
             over.append(True)
             world.wake(task, world.now)
         else:
@@ -48,6 +55,10 @@ def until_readable(
         task.sent(connection, expire)
         yield from pending.blocked(world, task, seconds, polls)
         polls = False
+    if limit is not None and not readable(connection):
+        gated.server.end_sessions([connection], cut=True)
+        cut(connection, gated)
+        raise redis.TimeoutError("Timeout reading from socket")
 
 
 def _will_be_confirmed(world: World, task: Task, server: RedisServer, command: str) -> bool:

@@ -82,5 +82,33 @@ def test_a_result_alone_or_without_figures_is_not_drawn():
     ]
 
 
+def test_the_set_based_import_is_named_beside_the_chart_that_it_would_flatten():
+    line = {"ops_per_s": 100.0, "lost_amount": 0, "store": "postgres"}
+    rows = [{**line, "strategy": "token"}, {**line, "strategy": "setnx"}]
+    bulk = {**line, "strategy": "select-for-update", "way": "set-based", "ops_per_s": 1865.2}
+    [(title, drawing)] = live.judged([*rows, bulk])
+    assert title == "Postings/s (not drawn: set-based import, 1,865)"
+    assert "Postings per second: token 100; setnx 100" in drawing
+    assert "2,000" not in drawing
+
+
+def test_the_page_names_a_hazard_only_where_there_is_one_and_says_what_expected_contains(trial):
+    here = f"/admin/loadtest/trial/{trial.pk}/change/"
+    reader = user("loadtest.view_trial")
+    assert "adversary" not in reader.get(here).content.decode()
+    assert "hazard:" not in reader.get(here).content.decode()
+    assert "charges of the scheduled scan" not in reader.get(here).content.decode()
+    Result.objects.create(trial=trial, strategy="no-lock", verdict="lost", data={"verdict": "lost"})
+    trial.adversary = "pause"
+    trial.options |= {"scan": True}
+    trial.save()
+    told = reader.get(here).content.decode()
+    assert "hazard: pause" in told
+    assert "Expected includes the charges of the scheduled scan" in told
+    listed = reader.get("/admin/loadtest/trial/?adversary=pause").content.decode()
+    assert re.search(r"field-hazard[^>]*>\s*pause\s*<", listed)
+    assert not re.search(r">[^<]*adversary[^<]*<", listed, re.IGNORECASE)
+
+
 def test_the_start_page_tells_who_may_not_see_trials_nothing(trial):
     assert "The last comparison" not in user().get("/admin/").content.decode()

@@ -44,7 +44,7 @@ def ends_the_process(name: str) -> Any:
     [
         (raises, "raises at once: RuntimeError: not today (test_called_once.py, line "),
         (raises_inside, "raises at once: KeyError: 'a-name'"),
-        (no_context_manager, "is no lock: it returned 42, which is no context manager"),
+        (no_context_manager, "is not a lock: it returned 42, which is not a context manager"),
         (lacks, "asks for `mongodb`, which the lab does not offer"),
         (ends_the_process, "ends the process that enters it"),
     ],
@@ -96,6 +96,6 @@ def test_a_lock_that_has_asked_a_server_is_judged_no_further(
 
 
 def test_the_command_line_says_it(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(Exception, match=r"--lock .*:no_context_manager is no lock") as error:
+    with pytest.raises(Exception, match=r"--lock .*:no_context_manager is not a lock") as error:
         wanted({"lock": [f"{__name__}:no_context_manager"], "strategy": []})
     assert error.value.returncode == 2  # type: ignore[attr-defined]

@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 
 from ledger.strategies import STRATEGIES
-from loadtest.front import advice, evidence
+from loadtest.front import advice, evidence, load_tests
 from loadtest.front.evidence import FaultDone, Field
 from loadtest.front.filters import Filters
 from loadtest.verdict.words import Word
@@ -32,11 +32,36 @@ def test_every_strategy_has_a_row_and_every_hazard_a_field() -> None:
         ("setnx", Hazard.CRASH, Word.STALLED),
         ("fenced", Hazard.PAUSE, Word.KEPT),
         ("select-for-update", Hazard.FAILOVER, Word.NOT_RUN),
-        ("single-writer", Hazard.CONTENTION, None),  # out of the explorer's reach
+        ("single-writer", Hazard.CONTENTION, Word.KEPT),  # by load tests: out of the explorer's reach
+        ("repeatable-read-innodb", Hazard.CONTENTION, Word.LOST),
     ],
 )
 def test_a_field_has_the_gravest_word(slug: str, hazard: Hazard, word: Word | None) -> None:
     assert evidence.rows()[slug].fields[hazard].word == word
+
+
+def test_every_field_about_contention_has_a_word_and_names_the_load_test_behind_it() -> None:
+    fields = {slug: row.fields[Hazard.CONTENTION] for slug, row in evidence.rows().items()}
+    assert [slug for slug, field in fields.items() if field.word is None] == []
+    assert not [slug for slug, field in fields.items() if field.loaded and field.explored]
+    page = Client(headers={"host": "localhost"}).get("/strategies/single-writer/").content.decode()
+    assert 'Load test: <b>kept</b> (<a href="/docs/choosing.md#results">' in page
+
+
+def test_a_verdict_of_load_tests_is_the_first_word_of_its_row() -> None:
+    page = """# A page
+| `lost` | `token` |
+## Results
+| verdict | strategies |
+|---|---|
+| `lost` | `no-lock`, `nothing-of-ours` |
+| `kept` with deposits, `oversold` with stock | `single-writer` |
+| `nonsense` | `fenced` |
+## More
+| `lost` | `fenced` |
+"""
+    assert load_tests.read(page) == {"no-lock": Word.LOST, "single-writer": Word.KEPT}
+    assert load_tests.read("# Nothing") == {}
 
 
 def test_of_several_words_the_gravest_that_decides_counts() -> None:

@@ -77,7 +77,8 @@ def test_a_run_of_a_few_cells_is_merged(page: Path, tmp_path: Path) -> None:
     write(tmp_path, {"results": [cell], "environment": {"cores": 4, "commit": "def"}})
     assert row(page, "token")[column] == "S"
     whole = len(STRATEGIES) * len(ADVERSARIES)
-    assert f"({whole - 1} cells, 2 cores, commit abc; 1 cells, 4 cores, commit def)" in page.read_text()
+    told = f"(cells: {whole - 1} on 2 cores ({whole - 1} at commit abc); 1 on 4 cores (1 at commit def))"
+    assert told in " ".join(page.read_text().split())
 
 
 def test_what_nobody_measured_is_shown_so(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -87,6 +87,12 @@ def test_a_long_name_of_ones_own_is_folded_and_the_cells_stay_whole() -> None:
         ({"verdict": "kept", "claimed": True, "agrees": True}, "K", "K kept, as claimed"),
         ({"verdict": "kept"}, "k", "k kept, not claimed"),
         ({"verdict": "not-run", "reason": STOPPED}, "–", "– stopped before"),
+        (
+            {"verdict": "not-run", "reason": "no ZooKeeper", "remedy": "install it"},
+            "–",
+            "– a server is missing",
+        ),
+        ({"verdict": "not-run", "reason": "it has no lease"}, "·", "· not applicable"),
     ],
 )
 def test_what_a_letter_says(more: Mapping[str, Any], sign: str, told: str) -> None:

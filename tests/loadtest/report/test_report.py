@@ -11,6 +11,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from django.core.management import CommandError, call_command
 
+from ledger.chart import Bar, bars, rounded
 from ledger.reconcile import timeline
 from loadtest.report import charts, faults, terminal
 from loadtest.swarm.compare import Comparison
@@ -280,6 +281,20 @@ def test_an_axis_names_round_values_up_to_the_largest(most: float) -> None:
     assert most == 0 or (3 <= len(found) <= 6 and most - found[-1] < found[1])
 
 
+@pytest.mark.parametrize("most", [1, 9.9, 98, 3_000_000, 999_999])
+def test_a_narrow_axis_has_few_and_short_labels(most: float) -> None:
+    found = charts.ticks(most, parts=3)
+    assert 2 <= len(found) <= 4
+    assert max(len(rounded(each)) for each in found) <= 6
+    drawing = bars([Bar("no-lock", most, True)], "Lost", ("keeps", "loses"))
+    assert ",000" not in drawing
+
+
+def test_round_values_are_short() -> None:
+    values = (0, 500, 2_000, 20_000, 1_500_000, -3_000_000, 2 * 10**9)
+    assert [rounded(each) for each in values] == ["0", "500", "2,000", "20 k", "1.5 M", "-3 M", "2 G"]
+
+
 def test_the_axis_of_a_chart_has_more_than_zero() -> None:
     row = {
         "strategy": "no-lock",
@@ -298,12 +313,12 @@ def test_many_rows_leave_no_blank_band() -> None:
         for number in range(70)
     ]
     for chart in (charts.final_against_expected, charts.throughput):
-        bars = [
+        drawn = [
             each
             for each in ET.fromstring(chart(rows)).iter()
             if str(each.get("class")).startswith("rect reactive")
         ]
-        assert min(float(bar.get("y") or 0) for bar in bars) < 24
+        assert min(float(bar.get("y") or 0) for bar in drawn) < 24
 
 
 def test_a_nought_beside_a_balance_below_nought_is_written_where_it_is_seen() -> None:
@@ -320,3 +335,15 @@ def test_a_nought_beside_a_balance_below_nought_is_written_where_it_is_seen() ->
         "10": False,
     }
     assert {"-8", "-4", "0", "4"} <= {each.text for each in drawn.iter() if each.get("class") != "value"}
+
+
+def test_a_cell_that_does_not_apply_is_told_from_one_that_was_not_run(tmp_path: Path) -> None:
+    own = {"strategy": "token", "verdict": "not-run", "agrees": None, "claimed": False}
+    cells = [
+        {**own, "hazard": "replica-lag", "reason": "it has no replica"},
+        {**own, "hazard": "partition", "reason": "no ZooKeeper", "remedy": "install it"},
+    ]
+    (tmp_path / "faults.json").write_text(json.dumps({"environment": {}, "results": cells}))
+    html = page(tmp_path)
+    assert html.count('<span class="unseen">not applicable</span>') == 1
+    assert html.count('<span class="verdict not-run" title="no ZooKeeper">not-run</span>') == 1

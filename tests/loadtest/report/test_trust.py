@@ -20,7 +20,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from ledger.addresses import BASE_DIR
-from loadtest.report.card import Card, card
+from loadtest.report.card import SIGNS, Card, card, sentences
 from loadtest.report.command_line import of_report
 
 LOCK = "mylocks:mine"
@@ -68,6 +68,10 @@ def test_what_loses_under_a_hazard_is_not_to_be_trusted_alone() -> None:
         "Not alone. It loses money under pause and failover. "
         "Let the store have the last word: docs/choosing.md says how."
     ]
+
+
+def test_the_signs_of_the_table_are_explained() -> None:
+    assert next(sentences(of({"contention": "kept"}, {"pause": "kept"}))) == SIGNS
 
 
 @pytest.mark.parametrize("word", ["lost", "created", "oversold"])

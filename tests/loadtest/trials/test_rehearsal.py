@@ -21,9 +21,9 @@ HERE = "tests.loadtest.third_party"
 BROKEN = {
     f"{HERE}:raising": r"raises at once: RuntimeError: boom in acquire",
     f"{HERE}:other_arguments": r"asks for `key`, which the lab does not offer",
-    f"{HERE}:a_coroutine": r"is no lock: calling it gives a coroutine",
+    f"{HERE}:a_coroutine": r"is not a lock: calling it gives a coroutine",
     f"{HERE}:leaving": r"raises at once: SystemExit: 0",
-    f"{HERE}:WithoutExit": r"is no lock: it returned",
+    f"{HERE}:WithoutExit": r"is not a lock: it returned",
     f"{HERE}:raising_later": r"cannot be taken(?=(?s:.*)returns a context manager).*RuntimeError: boom in acquire",
 }
 

@@ -72,7 +72,9 @@ def test_explore_writes_its_reports(tmp_path: Path, capsys: pytest.CaptureFixtur
     again = tmp_path / "again.html"
     assert main(["replay", f"{HERE}:voucher/{result['id']}", "--crashes", "1", "--page", str(again)]) == 0
     assert '"who": "Ann"' in again.read_text()
-    assert "one schedule of Ann and Bob" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "one schedule of Ann and Bob" in told
+    assert told.endswith(f"\nPage: {again}\n\nThe same came again: violated.\n")
 
 
 def test_an_order_that_comes_to_something_else(capsys: pytest.CaptureFixture[str]) -> None:
@@ -119,6 +121,7 @@ def test_a_scenario_that_is_kept(capsys: pytest.CaptureFixture[str]) -> None:
         pytest.param("get_then_set_asyncio", 1, {"contention": "violated"}, marks=pytest.mark.deep),
         ("advisory_asyncio", 0, {"contention": "kept", "crash": "kept", "lost-reply": "kept"}),
         pytest.param("two_coroutines", 1, {"contention": "violated"}, marks=pytest.mark.deep),
+        ("TriesOnce", 1, {"contention": "kept", "crash": "stalled"}),
         pytest.param(
             "leased_asyncio",
             1,
@@ -151,6 +154,11 @@ def test_a_lock_with_a_table_of_its_own(capsys: pytest.CaptureFixture[str]) -> N
     assert main(["trust", f"{HERE}:makes_its_table", "--crashes", "1", "--json"]) == 1
     (result,) = json.loads(capsys.readouterr().out)["results"]
     assert result["hazards"] == {"contention": "kept", "crash": "stalled"}
+
+
+def test_a_lock_that_wakes_tasks_of_its_own_process(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["trust", f"{HERE}:woken_by_its_holder", "--faults", "0"]) == 2
+    assert "it waits for a lock inside of this process (trials.py, line " in capsys.readouterr().err
 
 
 def test_a_lock_names_its_setup(capsys: pytest.CaptureFixture[str]) -> None:
@@ -193,30 +201,33 @@ def test_trust_beside_a_table_account_of_the_users(scenario_urls: tuple[str, str
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["trust", f"{HERE}:no_lock"], "is no lock: a lock takes a name and gives a context manager"),
+        (["trust", f"{HERE}:no_lock"], "is not a lock: a lock takes a name and gives a context manager"),
         (
             ["trust", f"{HERE}:no_lock_either"],
-            f"{HERE}:no_lock_either is no lock: it returned 42, which is neither",
+            f"{HERE}:no_lock_either is not a lock: it returned 42, which is neither",
         ),
-        (["trust", f"{HERE}:a_coroutine"], "is no lock: it returned <coroutine object a_coroutine at"),
-        (["explore", "nothing:here"], "nothing:here is not found: No module named 'nothing'"),
+        (["trust", f"{HERE}:a_coroutine"], "is not a lock: it returned <coroutine object a_coroutine at"),
+        (
+            ["explore", "nothing:here"],
+            "cannot import nothing:here (No module named 'nothing'). Check the spelling",
+        ),
         (
             ["explore", "tests.lost_update_lab.command.unloadable:here"],
             "unloadable cannot be loaded: ValueError: cannot be served (tests/lost_update_lab/command/unloadable.py:3",
         ),
-        (["explore", "nothing"], "names nothing: write module:name"),
-        (["explore", f"{HERE}:HERE"], "is not found"),
+        (["explore", "nothing"], "expected module:name, for example shop.scenarios:voucher; got 'nothing'"),
+        (["explore", f"{HERE}:HERE"], "cannot import"),
         (
             ["explore", f"{HERE}:no_scenario"],
-            "no_scenario is no scenario. One takes `race`, and nothing else",
+            "no_scenario is not a scenario: a scenario takes exactly one argument, `race`",
         ),
         (["explore", f"{HERE}:cannot_be_written"], "cannot_be_written raised ValueError: so it is"),
-        (["replay", "nonsense"], "'nonsense' is no id of a schedule"),
+        (["replay", "nonsense"], "not a schedule id: 'nonsense'"),
         (
             ["trust", f"{HERE}:leased", "--page", "/nowhere/page.html"],
             "--page /nowhere/page.html: no file can be",
         ),
-        (["replay", f"{HERE}:voucher/v/!"], "is no id of a schedule"),
+        (["replay", f"{HERE}:voucher/v/!"], "not a schedule id: "),
         (["replay", f"{HERE}:voucher/v/9999999999999999a"], "is no schedule: none is that long"),
     ],
 )

@@ -191,6 +191,30 @@ async def advisory_asyncio(name: str, *, sql: Any) -> AsyncIterator[None]:
     await sql.execute("SELECT pg_advisory_unlock(hashtext(%s))", [name])
 
 
+class TriesOnce(GetThenSetAsyncio):
+    """It asks for `redis`, which is one of asyncio, and answers False where it has not got the lock."""
+
+    async def acquire(self) -> bool:  # type: ignore[override]
+        return bool(await self.redis.set(self.name, 1, nx=True))
+
+
+_EVENTS: list[asyncio.Event] = []
+
+
+@asynccontextmanager
+async def woken_by_its_holder(name: str, *, redis: Any) -> AsyncIterator[None]:
+    """Right for tasks of one process."""
+    mine = await redis.set(name, 1, nx=True)
+    if mine:
+        _EVENTS.append(asyncio.Event())
+    elif _EVENTS:
+        await _EVENTS[0].wait()
+    yield
+    if mine:
+        await redis.delete(name)
+        _EVENTS.pop().set()
+
+
 def leased_asyncio(name: str) -> Any:
     """A plain function with a client of its own."""
     return Redis.from_url(os.environ["REDIS_URL"]).lock(name, timeout=5, sleep=1)

@@ -77,6 +77,47 @@ def moves_by_a_script(amount: int) -> None:
     keys().eval("return redis.call('MOVE', KEYS[1], 1)", 1, "n")
 
 
+def by_a_row(amount: int) -> None:
+    text = "SELECT id FROM account WHERE NOT done FOR UPDATE SKIP LOCKED"
+    if rows().execute(text).fetchone():  # and Python closes that connection
+        with rows() as sql:
+            sql.execute("UPDATE account SET balance = balance + %s, done = true", [amount])
+
+
+def by_a_session(amount: int) -> None:
+    if rows(autocommit=True).execute("SELECT pg_try_advisory_lock(7)").fetchone()[0]:
+        keys().incrby("n", amount)
+
+
+@pytest.mark.parametrize("operation", [by_a_row, by_a_session])
+def test_a_connection_that_nobody_refers_to(trial: Trial, operation: Callable[..., Any]) -> None:
+    """It was kept open, with its lock, for which the others waited, or turned away."""
+    refused(
+        trial, operation, "has locked something in a connection to postgres that its code refers to no more"
+    )
+
+
+def by_name(amount: int) -> None:
+    own = keys()
+    own.client_setname("holder")
+    if sum(each["name"] == "holder" for each in own.client_list()) == 1:
+        own.incrby("n", amount)
+
+
+def by_who_listens(amount: int) -> None:
+    own = keys()
+    with own.pubsub() as listens:
+        listens.subscribe("held")
+        if own.pubsub_numsub("held")[0][1] == 1:
+            own.incrby("n", amount)
+
+
+@pytest.mark.parametrize("operation", [by_name, by_who_listens])
+def test_who_is_connected_to_redis(trial: Trial, operation: Callable[..., Any]) -> None:
+    """Names of other schedules' connections were found, and the end of a connection is no step."""
+    refused(trial, operation, "asks Redis who is connected, or who listens")
+
+
 @pytest.mark.parametrize(
     "operation", [once_by_a_key_elsewhere, deep(selects), moves, deep(moves_by_a_script)]
 )

@@ -457,6 +457,152 @@ def test_numbers_of_sequences_are_those_of_the_recorded_test(project: Path) -> N
     assert [row["verdict"] for row in json.loads(done.stdout)["pairs"]] == ["violated"]
 
 
+OF_A_MODULE = """
+import pytest
+import shop
+
+@pytest.fixture(scope="module", autouse=True)
+def vouchers():
+    with shop.connect() as db:
+        db.execute("CREATE TABLE voucher (code text PRIMARY KEY, uses int)")
+        db.execute("INSERT INTO voucher VALUES ('XMAS', 1)")
+    yield
+    with shop.connect() as db:
+        db.execute("DROP TABLE voucher")
+
+class TestRefund:
+    @classmethod
+    def setup_class(cls):
+        with shop.connect() as db:
+            db.execute("INSERT INTO voucher VALUES ('EASTER', 1)")
+
+    def test_that_comes_first(self):
+        pass
+
+    def test_refund(self):
+        shop.refund("EASTER")
+
+def test_redeem():
+    shop.redeem("XMAS", customer=1)
+"""
+CREATES = "('CREATE TABLE voucher (code text PRIMARY KEY, uses int)', None)"
+XMAS, EASTER = (f"(\"INSERT INTO voucher VALUES ('{code}', 1)\", None)" for code in ("XMAS", "EASTER"))
+
+
+def setups(project: Path) -> dict[str, list[str]]:
+    """By the test that was written: the lines of its setup."""
+    parts = (project / "test_races.py").read_text().split("\ndef test_")[1:]
+    lines = {
+        each.partition("(")[0]: [line.strip().rstrip(",") for line in each.splitlines()] for each in parts
+    }
+    return {name: [line for line in each if line.startswith("(")] for name, each in lines.items()}
+
+
+def test_what_wider_fixtures_send_belongs_to_each_of_their_tests(project: Path) -> None:
+    """It belonged to the first test. The others' scenarios had no rows: they were mistakes, or, of an UPDATE that hit
+    no row, kept."""
+    (project / "test_shop.py").write_text(OF_A_MODULE)
+    done = suggested(project, "--all")
+    assert done.returncode == 0, done.stderr
+    assert setups(project) == {
+        "redeem_beside_itself": [CREATES, XMAS],
+        "refund_beside_redeem": [CREATES, XMAS, EASTER],
+        "refund_beside_itself": [CREATES, XMAS, EASTER],
+    }
+
+
+OF_THE_SESSION = """
+import pytest
+import shop
+
+@pytest.fixture(scope="session", autouse=True)
+def vouchers():
+    with shop.connect() as db:
+        db.execute("CREATE TABLE voucher (code text PRIMARY KEY, uses int)")
+        db.execute("INSERT INTO voucher VALUES ('XMAS', 1)")
+"""
+
+
+def test_a_fixture_that_the_written_tests_have_too(project: Path) -> None:
+    """Its rows were there already when their setup put them there: a mistake."""
+    (project / "conftest.py").write_text(OF_THE_SESSION)
+    (project / "test_shop.py").write_text("import shop\n\ndef test_redeem():\n    shop.redeem('XMAS', 1)\n")
+    done = suggested(project, "--confirm", "--json")
+    assert [row["verdict"] for row in json.loads(done.stdout)["pairs"]] == ["violated"], done.stderr
+
+
+OF_DJANGO = """
+import os
+from psycopg.conninfo import conninfo_to_dict
+
+INSTALLED_APPS = ["stock"]
+of = conninfo_to_dict(os.environ["DATABASE_URL"])
+names = {name.upper(): name for name in ("user", "password", "host", "port")} | {"NAME": "dbname"}
+DATABASES = {"default": {"ENGINE": "django.db.backends.postgresql"} | {n: of.get(k, "") for n, k in names.items()}}
+"""
+STOCK = """
+from django.db import models
+
+class Item(models.Model):
+    name = models.CharField(max_length=9)
+    left = models.IntegerField(default=5)
+
+def sell(number):
+    item = Item.objects.get(pk=number)
+    item.left -= 1
+    item.save()
+"""
+CASES = """
+from django.test import TestCase
+from stock import models
+
+class TestSell(TestCase):
+    @classmethod
+    def setUpTestData(cls):
+        cls.item = models.Item.objects.create(name="apple")
+
+    def test_that_comes_first(self):
+        assert self.item.left == 5
+
+    def test_that_sells(self):
+        models.sell(self.item.pk)
+"""
+
+
+def test_what_a_class_of_djangos_sets_up_belongs_to_each_of_its_tests(project: Path) -> None:
+    """A suite of nothing but such classes was not even taken for one of Django's: its scenarios had no tables."""
+    (project / "test_shop.py").write_text(CASES)
+    (project / "settings.py").write_text(OF_DJANGO)
+    (project / "stock").mkdir()
+    (project / "stock" / "models.py").write_text(STOCK)
+    (project / "pytest.ini").write_text(
+        f"{SETTINGS} --nomigrations\nDJANGO_SETTINGS_MODULE = settings\npythonpath = ."
+    )
+    done = suggested(project, "--confirm", "--json")
+    assert done.returncode == 1, done.stderr
+    assert [row["verdict"] for row in json.loads(done.stdout)["pairs"]] == ["violated"]
+    assert "@pytest.mark.django_db(transaction=True)" in (project / "test_races.py").read_text()
+
+
+HITS_NO_ROW = """
+import shop
+
+def test_refund():
+    with shop.connect() as db:
+        db.execute("CREATE TABLE IF NOT EXISTS voucher (code text PRIMARY KEY, uses int)")
+    shop.refund("XMAS")
+"""
+
+
+def test_a_pair_that_changes_nothing_is_undecided(project: Path) -> None:
+    """It was kept, whatever it does to a row that is there: pytest alone told that there was nothing to lose."""
+    (project / "test_shop.py").write_text(HITS_NO_ROW)
+    done = suggested(project, "--confirm", "--json")
+    (row,) = json.loads(done.stdout)["pairs"]
+    assert (row["verdict"], done.returncode) == ("inconclusive", 3), done.stderr
+    assert row["sentence"].startswith("neither of the two changed a row or a key")
+
+
 ASKS_FIRST = """
 import os
 import shop
