@@ -166,6 +166,11 @@ def hand_over(connection: Any, reads: float) -> Any:
     return left
 
 
+def needs_no_session(connection: Any) -> bool:
+    """It has handed its session over. Was it closed by its user since, or connected again?"""
+    return bool(connection._closed) or is_open(connection)
+
+
 def hand_back(left: Any, connection: Any) -> Any:
     """Undo that, if the client has not connected again. Returns the connection that has the session now."""
     if is_open(connection):

@@ -289,7 +289,7 @@ def is_outside(worker: WorkerProcess) -> bool:
 def only_polls(world: World) -> bool:
     """Have all workers polled, or waited for ever, for longer than any lease and the patience? Or have they made so
     many tries, each of which changed something, that they may go on for ever?"""
-    mains = [task for w in world.workers if not w.paused for task in w.line if task.alive]
+    mains = [task for w in world.workers if not w.paused for task in _heard(w)]
     if world.full and not all(_tries(main) for main in mains):  # the referee notes no polls in vain
         return False
     tried = max((main.history.changes for main in mains), default=0)
@@ -305,8 +305,15 @@ def only_polls(world: World) -> bool:
 def polls_in_vain(world: World, worker: WorkerProcess) -> bool:
     """Has this worker polled for longer than any lease and the patience, and nothing came? It waits for another one."""
     waited = world.now - world.progress_at
-    polls = [task.vain_since is not None for task in worker.line if task.alive]
+    polls = [task.vain_since is not None for task in _heard(worker)]
     return waited > world.patience + world.longest and bool(polls) and all(polls)
+
+
+def _heard(worker: WorkerProcess) -> list[Task]:
+    """Its main thread, and what goes with it. What was sent and waits in a server when its client has given up is none:
+    each try of a poll may leave such a one."""
+    left = [task for task in worker.line if task.unheard and task.state is State.BLOCKED]
+    return [task for task in worker.line if task.alive and task not in left]
 
 
 def _tries(main: Task) -> bool:

@@ -18,7 +18,7 @@ from lost_update_lab.gates.mariadb.step import LOST_CONNECTION, LOST_IT, Mariadb
 from lost_update_lab.model.commands import Op
 from lost_update_lab.model.workers import Standing, Task
 from lost_update_lab.runs.run import Run
-from lost_update_lab.schedule import pending
+from lost_update_lab.schedule import pending, refusals
 from lost_update_lab.servers.mariadb.server import MARIADB
 from lost_update_lab.servers.mariadb.session import session_of
 
@@ -36,6 +36,8 @@ def leave(run: Run, task: Task, connection: Any, command: MariadbCommand) -> pym
     del task.worker.sessions[MARIADB][connection]
     task.worker.sessions[MARIADB][gone] = left
     left.op, left.steps = command.op, _goes_on(run, left, gone, command)
+    before = [each.number for each in task.worker.tasks if each.unheard and each is not left]
+    left.after = max(before, default=None)  # of one that has ended, nobody was told
     try:
         next(left.steps)
     except StopIteration:
@@ -43,6 +45,7 @@ def leave(run: Run, task: Task, connection: Any, command: MariadbCommand) -> pym
     if left in run.waiting_line:
         run.waiting_line.remove(left)
         run.waiting_line.insert(session.place, left)
+    task.history.is_out(session.who)
     return _hears(run, task, command.op)
 
 
@@ -50,6 +53,7 @@ def _hears(run: Run, task: Task, op: Op) -> pymysql.OperationalError:
     error = pymysql.OperationalError(LOST_CONNECTION, f"{LOST_IT} (timed out)")
     told = f"OperationalError: {LOST_CONNECTION}, {error.args[1]}"
     task.history.add(op.identity, told.encode())
+    refusals.note(run, task)
     pending.tell(run, task, op, told)
     pending.hear(run, task, "read timed out")
     return error
@@ -62,3 +66,6 @@ def _goes_on(run: Run, task: Task, connection: Any, command: MariadbCommand) -> 
             commit = MariadbCommand(command.name, COMMITS_ALONE, driver.COMMIT, "COMMIT", command.commits)
             yield from execute(run, task, connection, commit)
     yield from session_ends(run, task, connection)
+    client = session_of(connection).left_by
+    if client and driver.needs_no_session(client[0]):
+        driver.close(connection)

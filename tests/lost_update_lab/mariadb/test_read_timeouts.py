@@ -37,6 +37,10 @@ def waits(lock: str, reads: int) -> str:
     return "posted"
 
 
+at_least_what_was_posted = (
+    lambda ann, bob: shop.ask(BALANCE)[0][0] >= 100 + 10 * [ann, bob].count("posted"),
+    "a posting is lost",
+)
 both_posted = (lambda: shop.ask(BALANCE)[0][0] == 120, "a posting is lost, or came twice")
 
 
@@ -115,11 +119,30 @@ def test_its_connection_is_there_again_in_the_next_schedule(
     trial: Trial, made_before: list[Any], hazards: dict[str, int]
 ) -> None:
     workers = [worker("Ann", waits_by, made_before[0]), worker("Bob", waits_by, made_before[1])]
-    right = (
-        lambda ann, bob: shop.ask(BALANCE)[0][0] >= 100 + 10 * [ann, bob].count("posted"),
-        "a posting is lost",
-    )
-    result = trial(workers, invariant=right, control=False, **hazards)
+    result = trial(workers, invariant=at_least_what_was_posted, control=False, **hazards)
+    assert (result.verdict, result.exhausted) == ("kept", True), str(result)
+
+
+def connects_again() -> str:
+    """Each try leaves a session on the server that waits."""
+    while True:
+        try:
+            with shop.connect(read_timeout=2) as sql, sql.cursor() as cursor:
+                cursor.execute(ROW)
+                cursor.execute(BALANCE)
+                cursor.execute("UPDATE account SET balance = %s WHERE id = 1", [cursor.fetchone()[0] + 10])
+                sql.commit()
+                return "posted"
+        except pymysql.OperationalError:
+            time.sleep(1)
+
+
+@pytest.mark.deep_after(1)
+@pytest.mark.parametrize("hazards", [{}, {"crashes": 1}], ids=str)
+def test_who_polls_so_polls_in_vain(trial: Trial, hazards: dict[str, int]) -> None:
+    """The search had no end."""
+    workers = [worker("Ann", connects_again), worker("Bob", connects_again)]
+    result = trial(workers, invariant=at_least_what_was_posted, control=False, **hazards)
     assert (result.verdict, result.exhausted) == ("kept", True), str(result)
 
 
