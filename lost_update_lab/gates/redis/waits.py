@@ -27,7 +27,7 @@ def until_readable(
     blocked. `seconds`, `limit`: how long the server waits, and how long the client reads at most. None: for ever.
     Raises redis.TimeoutError when the client has read for so long."""
     op = gated.op
-    if limit is not None and (seconds is None or limit <= seconds):
+    if limit is not None and (seconds is None or limit < seconds):
         seconds = limit
     else:
         limit = None
