@@ -90,6 +90,12 @@ def _like(pool: Any) -> Any:
     return type(pool)(**settings)
 
 
+TOO_SMALL = (
+    "the pool is too small: the operation holds all its connections ({held}), and asks for one more. Give it "
+    "max_size={more}, or let the operation hold one at a time"
+)
+
+
 class _Connections:
     """A psycopg_pool without its threads, which make and check connections at times of their own. As there, the
     connection that has been free for the longest is lent: two in a row are two sessions, where there are as many."""
@@ -99,25 +105,30 @@ class _Connections:
 
         self.pool, self.free = pool, deque[Any]()
         self.closes = isinstance(pool, NullConnectionPool)
+        self.comes_back = threading.Condition()
         self.lent: dict[int, int] = {}  # the id of a connection → the thread that has it
 
-    def get(self) -> Any:
-        mine = threading.get_ident()
-        if len(self.lent) >= self.pool.max_size and set(self.lent.values()) == {mine}:
-            raise self._timeout()
-        connection = self._free()
-        self.lent[id(connection)] = mine
+    def get(self, timeout: float | None = None) -> Any:
+        with self.comes_back:
+            if not self._lends() and set(self.lent.values()) == {threading.get_ident()}:
+                raise self._timeout(TOO_SMALL.format(held=self.pool.max_size, more=self.pool.max_size + 1))
+            seconds = self.pool.timeout if timeout is None else timeout
+            if not self.comes_back.wait_for(self._lends, seconds):
+                raise self._timeout(f"couldn't get a connection after {seconds:.2f} sec")
+            connection = self._free()
+            self.lent[id(connection)] = threading.get_ident()
         return connection
 
-    def _timeout(self) -> Exception:
-        """The pool's own error after its time-out: the thread that waits would be the one to give it back."""
+    def _lends(self) -> bool:
+        """A NullConnectionPool may have no limit."""
+        return not self.pool.max_size or len(self.lent) < self.pool.max_size
+
+    @staticmethod
+    def _timeout(text: str) -> Exception:
+        """The pool's own error, at once if the thread that would wait is the one to give a connection back."""
         from psycopg_pool import PoolTimeout
 
-        held = self.pool.max_size
-        return PoolTimeout(
-            f"the pool is too small: the operation holds all its connections ({held}), and asks for one more. Give it "
-            f"max_size={held + 1}, or let the operation hold one at a time"
-        )
+        return PoolTimeout(text)
 
     def _free(self) -> Any:
         self.free = deque(each for each in self.free if not each.closed)
@@ -149,7 +160,6 @@ class _Connections:
         return connection
 
     def put(self, connection: Any) -> None:
-        self.lent.pop(id(connection), None)
         if (
             not connection.closed
             and connection.pgconn.transaction_status != psycopg.pq.TransactionStatus.IDLE
@@ -157,7 +167,10 @@ class _Connections:
             connection.rollback()
         if not connection.closed and self._passes(connection, "_reset") and self.closes:
             connection.close()
-        self.free.append(connection)
+        with self.comes_back:
+            self.lent.pop(id(connection), None)
+            self.free.append(connection)
+            self.comes_back.notify()
 
     #: what Django calls, also when the gates are gone
     putconn = put
@@ -188,7 +201,7 @@ def _lend(patches: Patches, pool_of: Any, twin_of: Callable[[Any], Any]) -> None
 
     def get(pool: Any, timeout: float | None = None) -> Any:
         twin = twin_of(pool)
-        return getconn(pool, timeout) if twin is None else twin.get()
+        return getconn(pool, timeout) if twin is None else twin.get(timeout)
 
     def put(pool: Any, conn: Any) -> None:
         twin = twin_of(pool)
@@ -200,7 +213,7 @@ def _lend(patches: Patches, pool_of: Any, twin_of: Callable[[Any], Any]) -> None
             with connection(pool, timeout) as conn:
                 yield conn
             return
-        conn = get(pool)
+        conn = get(pool, timeout)
         try:
             with _as_psycopg(conn):
                 yield conn

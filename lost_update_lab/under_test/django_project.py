@@ -22,6 +22,7 @@ from django.db.backends.postgresql.base import DatabaseWrapper as PostgresWrappe
 from psycopg.conninfo import make_conninfo
 
 from lost_update_lab.gates.patch import Patches
+from lost_update_lab.model.bounds import MONOTONIC
 from lost_update_lab.runs.place import anywhere, beside
 from lost_update_lab.under_test.scenario import Mistake
 from lost_update_lab.under_test.servers import REDIS, Servers, embedded_already
@@ -156,6 +157,7 @@ class DjangoProject:
             self._own.used.add(wrapper.alias)
             with beside():
                 connect(wrapper)
+            _ages(wrapper)
 
         def ensured(wrapper: Any) -> None:
             if wrapper.connection is not None and self._is_left_from_before(wrapper):
@@ -191,10 +193,15 @@ class DjangoProject:
 
 def _begins(wrapper: Any) -> None:
     """As if this connection had been made now."""
-    age = wrapper.settings_dict["CONN_MAX_AGE"]
-    with beside():
-        wrapper.close_at = None if age is None else time.monotonic() + age
+    _ages(wrapper)
     wrapper.errors_occurred, wrapper.health_check_done = False, True
+
+
+def _ages(wrapper: Any) -> None:
+    """By the clock that its worker is shown: `close_old_connections()` asks that one. (This is no look at it.)"""
+    age, place = wrapper.settings_dict["CONN_MAX_AGE"], anywhere()
+    now = MONOTONIC + place.run.now / 1e6 if place else time.monotonic()
+    wrapper.close_at = None if age is None else now + age
 
 
 def _is_closed(raw: Any) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from socket import socket
@@ -118,6 +119,89 @@ def by_a_pool_of_its_own(query: str) -> int:
 def test_a_pool_of_an_operation(trial: Trial, query: str, verdict: str) -> None:
     result = trial([(by_a_pool_of_its_own, query)] * 2, setup=one_voucher, crashes=1)
     assert (result.verdict, result.exhausted) == (verdict, True), str(result)
+
+
+def unlock_all(sql: Any) -> None:
+    sql.execute("SELECT pg_advisory_unlock_all()")
+
+
+def locks_in_one_and_writes_in_the_next(options: dict[str, Any]) -> None:
+    """A session lock protects the second only for as long as its session has it."""
+    settings = {"min_size": 1, "max_size": 1, "kwargs": {"autocommit": True}} | options
+    kind = settings.pop("kind", psycopg_pool.ConnectionPool)
+    with kind(os.environ["DATABASE_URL"], **settings) as pool:
+        with pool.connection() as sql:
+            sql.execute("SELECT pg_advisory_lock(7)")
+        with pool.connection() as sql:
+            uses = sql.execute(READ, ["XMAS"]).fetchone()[0]
+            sql.execute("UPDATE voucher SET uses = %s", [uses - 1])
+
+
+@pytest.mark.parametrize(
+    ("options", "verdict"),
+    [
+        ({}, "kept"),
+        ({"reset": unlock_all}, "violated"),
+        ({"check": unlock_all}, "violated"),
+        ({"kind": psycopg_pool.NullConnectionPool, "min_size": 0}, "violated"),
+    ],
+    ids=["kept", "reset", "check", "null"],
+)
+def test_what_a_pool_does_with_a_connection_that_comes_back(
+    trial: Trial, options: dict[str, Any], verdict: str
+) -> None:
+    """It was handed out as it was."""
+    result = trial([(locks_in_one_and_writes_in_the_next, options)] * 2, setup=one_voucher)
+    assert result.verdict == verdict, str(result)
+
+
+def sets_the_level_in_one_and_writes_in_the_next() -> None:
+    with psycopg_pool.ConnectionPool(os.environ["DATABASE_URL"], min_size=2) as pool:
+        with pool.connection() as sql:
+            sql.execute("SET default_transaction_isolation = 'serializable'")
+        with pool.connection() as sql:
+            uses = sql.execute(READ, ["XMAS"]).fetchone()
+            assert uses
+            sql.execute("UPDATE voucher SET uses = %s", [uses[0] - 1])
+
+
+def test_two_connections_in_a_row_are_two_sessions(trial: Trial) -> None:
+    """The last one to come back was lent first, so its settings were in force."""
+    result = trial([sets_the_level_in_one_and_writes_in_the_next] * 2, setup=one_voucher)
+    assert result.verdict == "violated", str(result)
+
+
+def in_two_threads(pool_size: int) -> None:
+    """Each reads, and writes it + 1: with one connection, one after the other."""
+    with psycopg_pool.ConnectionPool(os.environ["DATABASE_URL"], min_size=1, max_size=pool_size) as pool:
+
+        def redeem() -> None:
+            with pool.connection() as sql:
+                uses = sql.execute(READ, ["XMAS"]).fetchone()
+                assert uses
+                sql.execute("UPDATE voucher SET uses = %s", [uses[0] - 1])
+
+        threads = [threading.Thread(target=redeem) for _ in range(2)]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+
+
+def looks(sql: Any) -> None:
+    sql.execute(READ, ["XMAS"]).fetchone()
+
+
+def two_uses_are_gone(sql: Any) -> bool:
+    return bool(sql.execute("SELECT uses FROM voucher").fetchone()[0] == -1)
+
+
+@pytest.mark.parametrize(("pool_size", "verdict"), [(1, "kept"), (2, "violated")])
+def test_threads_wait_for_a_pool(trial: Trial, pool_size: int, verdict: str) -> None:
+    """A pool of one connection lent two."""
+    workers = [(in_two_threads, pool_size), (looks,)]
+    result = trial(workers, setup=one_voucher, invariant=two_uses_are_gone, control=False)
+    assert result.verdict == verdict, str(result)
 
 
 @pytest.mark.deep_after(1)
