@@ -9,7 +9,7 @@ from typing import Any
 
 from lost_update_lab.model.commands import Step
 from lost_update_lab.model.epoch import Epoch
-from lost_update_lab.schedule.pending import WAITED
+from lost_update_lab.schedule.pending import LOOKED, WAITED
 from lost_update_lab.telling.parameters import filler, inserted, parted
 
 _UUID = re.compile(r"\b([0-9a-f]{4})[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
@@ -97,7 +97,8 @@ def _sql(text: str, values: list[str], reply: str) -> tuple[str, str]:
     if put := inserted(text, filler(text, values)):
         row = dict(zip(put.columns, put.values, strict=False))
         told = ", ".join(f"{name} {row[name]}" for name in _TOLD if name in row)
-        return f"INSERT {put.table}" + (f" ({told})" if told else ""), "1 row" if reply else reply
+        rows = reply if reply in ("", LOOKED) else "1 row"
+        return f"INSERT {put.table}" + (f" ({told})" if told else ""), rows
     text = filler(text, values)(text)
     text = _ORDER.sub("", _BOOK.sub(r"\1", text))
     if found := _UPDATE.fullmatch(text):

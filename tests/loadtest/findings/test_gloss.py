@@ -6,6 +6,7 @@ import pytest
 
 from loadtest.findings.gloss import Gloss, plain
 from lost_update_lab.model.commands import Step
+from lost_update_lab.schedule.pending import LOOKED
 
 BOOK = "6c1d3bd0-6d1f-4f3b-9f43-0c9f0f3a2b11"
 
@@ -17,6 +18,7 @@ BOOK = "6c1d3bd0-6d1f-4f3b-9f43-0c9f0f3a2b11"
             "INSERT INTO ledger_lockrecord (name, owner) VALUES (%s, %s) ← x, A",
             "UniqueViolation: duplicate key",
         ),
+        ("INSERT INTO ledger_entry (amount, token) VALUES (%s, %s) ← 10, x", LOOKED),
         (
             "UPDATE ledger_account SET balance = %s WHERE id = 1 ← 110",
             "SerializationFailure: could not serialize",
@@ -27,7 +29,7 @@ BOOK = "6c1d3bd0-6d1f-4f3b-9f43-0c9f0f3a2b11"
         ),
     ],
 )
-def test_an_error_is_no_row(command: str, reply: str) -> None:
+def test_what_is_no_row(command: str, reply: str) -> None:
     assert Gloss(BOOK).of(Step(0, "A", "A", "step", command, reply, 0))[1] == reply
 
 
