@@ -154,7 +154,7 @@ def test_a_connection_that_listens_from_its_handshake_on_may_ask_too(
     in_memory, executed = explore(deposit, **bounds), explore(deposit, **bounds, recorded=False)
     assert told(in_memory)[:4] == told(executed)[:4]
     assert in_memory.exhausted, in_memory.cause
-    assert in_memory.in_memory > in_memory.schedules / 3
+    assert in_memory.in_memory > in_memory.schedules / 4
 
 
 @pytest.mark.deep

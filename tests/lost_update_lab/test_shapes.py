@@ -91,7 +91,7 @@ def consumers_of_their_own(bank: Bank) -> Any:
 SHAPES: dict[Callable[[Bank], Any], tuple[str, int]] = {
     ticket: ("stalled", 1_500),
     counter: ("stalled", 5_000),
-    counter_in_haste: ("stalled", 20_000),
+    counter_in_haste: ("stalled", 22_000),
     token_in_a_list: ("stalled", 4_000),
     two_queues: ("stalled", 5_000),
     group_of_a_stream: ("stalled", 6_000),
