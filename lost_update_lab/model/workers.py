@@ -83,8 +83,9 @@ class Task:
     dated: bool = False
     #: when its wait ends by itself
     until: int | None = None
-    #: no decision was taken yet since it stopped here
+    #: no decision was taken yet since it stopped here; the time of the last one
     fresh: bool = True
+    stood_at: int = -1
     #: what it waits for; `notified`: that came
     key: object = None
     notified: bool = False
