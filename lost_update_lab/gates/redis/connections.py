@@ -26,6 +26,8 @@ class Gated:
     server: RedisServer
     number: int  # CLIENT ID
     outbox: deque[tuple[list[bytes], bytes]] = field(default_factory=deque)
+    #: its next command stands at its gate: no other thread is given this connection
+    stands: bool = False
     op: Op | None = None
     #: what was sent last, or is about to be
     sent: bytes = b""
@@ -164,7 +166,8 @@ def free_one(task: Task, server: str, name: tuple[int, int], checked_out: bool, 
 
     def free(connection: Any) -> bool:
         gate = known(connection)
-        return not (gate and (in_use(gate) or gate.kept)) if checked_out else connection not in taken
+        busy = gate and (in_use(gate) or gate.kept or gate.stands)
+        return not busy if checked_out else connection not in taken
 
     found = recording.connection(task.worker, server, free)
     used += [None] * (place + 1 - len(used))
@@ -192,6 +195,7 @@ def reset(connection: Any) -> None:
     gate: Gated | None = getattr(connection, "explorer", None)
     if gate is None:
         return
+    gate.stands = False
     if in_use(gate) or gate.subscribed or gate.number < 0 or not redis_py.socket(connection):
         gate.outbox.clear()
         connection.explorer = None

@@ -138,12 +138,17 @@ class RedisCommand:
 
 
 def deliver(world: World, task: Task, connection: Any, gated: Gated) -> Standing:
-    words, raw = gated.outbox[0]  # until then its connection is taken
-    gated.sent = raw
+    words, raw = gated.outbox.popleft()
+    gated.sent, gated.stands = raw, True
     answered = not raw.startswith(UNANSWERED)
     op = _describe(gated.server.name, gated.mode == b"MULTI", gated.server.reading, words)
-    yield from pending.standing(world, task, op)
-    gated.outbox.popleft()
+    try:
+        yield from pending.standing(world, task, op)
+    except GeneratorExit:  # its client has gone, and it was sent
+        gated.outbox.appendleft((words, raw))
+        raise
+    finally:
+        gated.stands = False
     world.error = world.error or beyond(world, task, gated, words)
     try:
         if gated.number < 0 and gated.checked_out:
