@@ -98,10 +98,15 @@ def bank(race: Race, lock: Any, workers: int = 2, used: bool = False) -> None:
     race.invariant(_kept, "money is lost: a deposit that was acknowledged is not on the account")
 
 
-def _setup_of(lock: Any) -> Callable[..., Any] | None:
-    """What the lock names as its setup. A method of a class, which takes `self`, is something else."""
+def _behind_partials(lock: Any) -> Any:
     while isinstance(lock, partial):
         lock = lock.func
+    return lock
+
+
+def _setup_of(lock: Any) -> Callable[..., Any] | None:
+    """What the lock names as its setup. A method of a class, which takes `self`, is something else."""
+    lock = _behind_partials(lock)
     if isinstance(lock, type) and not isinstance(inspect.getattr_static(lock, "setup", None), staticmethod):
         return None
     return getattr(lock, "setup", None)
@@ -191,8 +196,7 @@ def _can_be_held(made: Any) -> bool:
 
 def _is_of_asyncio(lock: Any) -> bool:
     """Does its definition show it? Any other callable is given synchronous clients, whatever it returns."""
-    while isinstance(lock, partial):
-        lock = lock.func
+    lock = _behind_partials(lock)
     if isinstance(lock, type):
         asks = inspect.iscoroutinefunction(getattr(lock, "acquire", None))
         return (hasattr(lock, "__aenter__") or asks) and not hasattr(lock, "__enter__")

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from lost_update_lab.gates.patch import Patches
-from lost_update_lab.model.workers import halt
+from lost_update_lab.model.workers import Task, halt
 from lost_update_lab.runs.hang import shared
 from lost_update_lab.runs.place import Here, here
 
@@ -27,7 +28,7 @@ _users: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
 
 
 def uses(thing: object) -> None:
-    """The worker that runs now, if one does, has made it, or tells others by it."""
+    """The worker that runs now, if one does, uses it."""
     if place := here():
         _users.setdefault(thing, place.task.worker.index)
 
@@ -37,6 +38,14 @@ def waits_for(place: Here, thing: object) -> None:
     if _users.setdefault(thing, place.task.worker.index) != place.task.worker.index:
         place.run.error = place.run.error or shared(place.task)
         halt(place.task)
+
+
+def tells(place: Here, condition: threading.Condition, woken: Sequence[Task]) -> None:
+    """The worker tells others by it, and has woken these threads."""
+    uses(condition)
+    others = (task for task in woken if task.worker is not place.task.worker)
+    if (other := next(others, None)) and not place.run.ending:
+        place.run.error = place.run.error or shared(other)
 
 
 def make(condition: threading.Condition, lock: Any = None) -> None:

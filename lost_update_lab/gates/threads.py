@@ -11,7 +11,6 @@ from lost_update_lab.gates import one_process
 from lost_update_lab.gates.patch import Patches
 from lost_update_lab.model.effects import ASKED, START
 from lost_update_lab.model.workers import Halt, halt
-from lost_update_lab.runs.hang import shared
 from lost_update_lab.runs.place import Here, anywhere, attach, beside, here, is_of_a_worker
 from lost_update_lab.schedule import pending
 from lost_update_lab.telling.lines import is_own
@@ -120,13 +119,10 @@ def wait(condition: threading.Condition, timeout: float | None = None) -> bool:
 
 
 def _woken(place: Here, condition: threading.Condition, count: int | None) -> None:
-    one_process.uses(condition)
     woken = place.run.notify(condition, count)
-    others = (task for task in woken if task.worker is not place.task.worker)
-    if (other := next(others, None)) and not place.run.ending:
-        place.run.error = place.run.error or shared(other)
+    one_process.tells(place, condition, woken)
     if place.run.recorder and not place.run.ending:
-        place.run.recorder.notified(place.task, condition, count, woken)
+        place.run.recorder.notified(place.task, condition, count)
 
 
 def notify(condition: threading.Condition, n: int = 1) -> None:

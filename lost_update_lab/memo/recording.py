@@ -212,9 +212,7 @@ class Recorder:
         if opened and (effect[0] not in _ONCE or effect not in opened.effects):
             opened.effects.append(effect)
 
-    def notified(self, task: Task, key: object, count: int | None, woken: list[Task]) -> None:
-        if any(each.worker is not task.worker for each in woken):
-            self.opaque("a worker woke another one inside of this process")
+    def notified(self, task: Task, key: object, count: int | None) -> None:
         if id(key) in self._keys.get(task.worker, ()):
             self.effect(task, NOTIFY, self.key(task, key), count)
 
