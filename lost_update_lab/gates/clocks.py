@@ -67,7 +67,7 @@ def sleep(seconds: float) -> None:
 
 
 def _noted(place: Here, clock: str) -> None:
-    place.run.begin_to_look(place.task)
+    place.run.begin_to_look(place.task, clock)
     if place.run.recorder:
         place.run.recorder.effect(place.task, clock)
 
@@ -82,18 +82,21 @@ def monotonic() -> float:
     return _monotonic()
 
 
-def _shown(place: Here) -> float:
-    """What the worker's wall clock shows, in seconds."""
+def _wall(place: Here, look: str) -> float:
+    """What the worker's wall clock shows, in seconds. A stamp is only written down: it is no part of what the worker
+    knows, unless each look is shown another time."""
     InvariantClock.virtual = True
-    return Epoch.shows + (place.run.shown + place.task.worker.offset) / 1e6
+    _noted(place, look)
+    place.run.wall_clock_read |= look == WALL
+    shows = place.run.look(place.task)
+    if look == WALL or place.run.distinct_times:
+        place.task.history.look(shows)
+    return Epoch.shows + shows / 1e6
 
 
 def wall() -> float:
     if place := here():
-        _noted(place, WALL)
-        place.run.wall_clock_read = True
-        place.task.history.look(place.run.shown + place.task.worker.offset)
-        return _shown(place)
+        return _wall(place, WALL)
     InvariantClock.note(sys._getframe(1))
     return _time()
 
@@ -188,8 +191,7 @@ class Datetime(_real_datetime, metaclass=_Meta):
             return _real_datetime.fromtimestamp(Epoch.shows, tz)
         if not _in(STAMPS, sys._getframe(1)):
             return _real_datetime.fromtimestamp(wall(), tz)
-        _noted(place, STAMP)
-        return _real_datetime.fromtimestamp(_shown(place), tz)
+        return _real_datetime.fromtimestamp(_wall(place, STAMP), tz)
 
     @classmethod
     def today(cls) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 
 from lost_update_lab.memo.recording import Event, Recording
 from lost_update_lab.model.commands import Op
-from lost_update_lab.model.effects import ASKED, CLOSED, DISK, DRAW, LOOK, NOTIFY, START, TOLD, WALL
+from lost_update_lab.model.effects import ASKED, CLOSED, DISK, DRAW, LOOK, NOTIFY, STAMP, START, TOLD, WALL
 from lost_update_lab.model.system import shown
 from lost_update_lab.model.workers import Standing, Task
 from lost_update_lab.schedule import pending, retries
@@ -42,24 +42,21 @@ class Waiting:
 @dataclass(slots=True)
 class Begins:
     """The worker has sent nothing yet, or nothing that others can see since its last command, and is about to look at a
-    clock. Before its first command it may come to this as late as it likes; after it, the worker has begun. `what`: or
-    another moment of its own, at which a fault may come."""
+    clock. Before its first command it may come to this as late as it likes; after it, the worker has begun. Or it is
+    another moment of its own, at which a fault may come (`op`)."""
 
-    what: str = "begins"
+    op: Op
 
     def same(self) -> Hashable:
-        return self.what
+        return self.op.identity
 
     def play(self, world: World, task: Task, recording: Recording | None = None) -> Standing:
-        self._stand(world, task)
+        self.stand(world, task)
         yield
         pending.hear(world, task, "begun")
 
-    def _stand(self, world: World, task: Task) -> None:
-        pending.stand(world, task, Op("", self.what, self.what.encode(), reads=True))
-
     def stand(self, world: World, task: Task) -> None:
-        self._stand(world, task)
+        pending.stand(world, task, self.op)
 
     def turn(self, world: World, task: Task, recording: Recording) -> None:
         pending.hear(world, task, "begun")
@@ -108,7 +105,9 @@ def do(world: World, task: Task, kind: str, *details: Any) -> Task | None:
     """Apply one effect of a thread. Returns the thread that it starts, if it starts one."""
     if kind in (LOOK, WALL):
         world.wall_clock_read |= kind == WALL
-        task.history.look(world.shown + task.worker.offset if kind == WALL else world.now)
+        task.history.look(world.look(task) if kind == WALL else world.now)
+    elif kind == STAMP and world.distinct_times:
+        task.history.look(world.look(task))
     elif kind == ASKED:
         task.history.add(*details)
     elif kind == DRAW:

@@ -42,10 +42,17 @@ class Op:
         return not (self.local or self.reads or self.text in ENDS)
 
 
+#: a thread looks at a clock before its first command; a task's work is done, and its queue is not told yet
+BEGINS = Op("", "begins", b"begins", reads=True)
+ACKNOWLEDGES = Op("", "acknowledges", b"acknowledges", reads=True)
 #: a coroutine's command is answered, and it has not heard the reply: it may now, or after another of its event loop
 HEARS = Op("", "hears", b"hears", reads=True)
 #: … it did not at once, and nothing was heard by others since
 HEARS_LATER = Op("", "hears", b"hears later", reads=True)
+#: a thread is about to look at a clock, which shows each look another time; it did not at once, and nobody has looked
+#: since
+LOOKS_AT_CLOCK = Op("", "looks at a clock", b"looks", reads=True)
+LOOKS_LATER = Op("", "looks at a clock", b"looks later", reads=True)
 #: an event loop that has something to do goes on, whatever may arrive
 GOES_ON = Op("", "goes on", b"goes on", reads=True)
 #: a coroutine waits for another one, or for a thread

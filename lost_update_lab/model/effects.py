@@ -9,6 +9,7 @@ LOOK, WALL, STAMP, DRAW, START, NOTIFY = "look", "wall", "stamp", "draw", "start
 DISK, TOLD, CLOSED = "disk", "told", "closed"
 #: the thread asks what others of its worker have done (is an event set, is a thread alive?), and is told this
 ASKED = "asked"
-CLOCKS = frozenset({LOOK, WALL, STAMP})
+TIME_OF_DAY = frozenset({WALL, STAMP})
+CLOCKS = frozenset({LOOK, *TIME_OF_DAY})
 #: a thread that waits for this sleeps: no other thread will wake it
 NOBODY = object()

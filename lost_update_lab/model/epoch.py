@@ -14,6 +14,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from math import ceil
 
 
@@ -22,6 +23,13 @@ class Epoch:
     then, and not when a module is imported."""
 
     shows = 1_900_000_000.0
+
+    @classmethod
+    def time_of_day(cls, passed: int) -> str:
+        """What a clock shows when so many µs have passed, in UTC."""
+        return (datetime.fromtimestamp(cls.shows, UTC) + timedelta(microseconds=passed)).strftime(
+            "%H:%M:%S.%f"
+        )
 
     @classmethod
     @contextmanager

@@ -83,7 +83,7 @@ class Task:
     dated: bool = False
     #: when its wait ends by itself
     until: int | None = None
-    #: no decision was taken yet since it stopped here; the time of the last one
+    #: no decision was taken yet since it stopped here; what the clocks showed at the last one
     fresh: bool = True
     stood_at: int = -1
     #: what it waits for; `notified`: that came

@@ -15,6 +15,8 @@ from typing import Any, NoReturn, TypeVar
 from lost_update_lab.memo.events import Begins, Ended, Waiting
 from lost_update_lab.memo.recording import Event, Recorder, Recording
 from lost_update_lab.model.bounds import Bounds
+from lost_update_lab.model.commands import ACKNOWLEDGES, BEGINS, LOOKS_AT_CLOCK
+from lost_update_lab.model.effects import TIME_OF_DAY
 from lost_update_lab.model.errors import Broken, Unknown
 from lost_update_lab.model.server import Server
 from lost_update_lab.model.workers import Halt, Standing, State, Task, WorkerProcess, halt
@@ -174,16 +176,19 @@ class Run(World):
             self.recorder.arrives(task, Waiting(self.recorder.key(task, key), seconds, text))
         return (yield from pending.waiting(self, task, key, seconds, text))
 
-    def begin_to_look(self, task: Task) -> None:
+    def begin_to_look(self, task: Task, clock: str = "") -> None:
         """A thread is about to look at a clock. Before its first command, that is a decision of its own; and after a
-        step that nobody else can see, which comes as early as it can (enabled.py)."""
-        if (task.due is None or task.unseen) and not self.ending:
-            self.live(task, self.arrives(task, Begins()).play(self, task))
+        step that nobody else can see, which comes as early as it can (enabled.py). Where each look is shown another
+        time, each is one, except in an event loop, which does not stop there."""
+        each = self.distinct_times and clock in TIME_OF_DAY and task.loop is None
+        if (task.due is None or task.unseen or each) and not self.ending:
+            event = Begins(LOOKS_AT_CLOCK if each else BEGINS)
+            self.live(task, self.arrives(task, event).play(self, task))
 
     def acknowledges(self, task: Task) -> None:
         """A task's work is done, and its queue is not told yet: a worker that crashes here is delivered again."""
         if not self.ending:
-            self.live(task, self.arrives(task, Begins("acknowledges")).play(self, task))
+            self.live(task, self.arrives(task, Begins(ACKNOWLEDGES)).play(self, task))
 
     def new_unheard(self, task: Task) -> Task:
         """What the client of this task has sent goes on without it: nobody hears more of it."""

@@ -34,7 +34,7 @@ from lost_update_lab.scenarios.meanwhile import Meanwhile
 from lost_update_lab.scenarios.progress import SearchProgress, Watched
 from lost_update_lab.scenarios.schedule import Schedule, told
 from lost_update_lab.scenarios.serial import Serial, SerialOrders
-from lost_update_lab.scenarios.ties import ties
+from lost_update_lab.scenarios.ties import may_tie
 from lost_update_lab.schedule.schedule_id import Diverged, decode
 from lost_update_lab.search.poll_calibration import calibrate_polls
 from lost_update_lab.search.search import Search
@@ -234,10 +234,10 @@ def _looked_at(
         return False
     opened.remembered, opened.carried = tuple(serial.remembered), tuple(serial.carried)
     opened.touched = frozenset(table.title for table in system.database.changed())
-    examine(serial)
-    if not opened.distinct_times and any(ties(serial.all(), opened.database.tables)):
+    if not opened.distinct_times and may_tie(serial.all(), opened.database.tables, serial.looks):
         opened.distinct_times = True
         return False
+    examine(serial)
     if unnamed := drawn_by(serial.all(), opened.database.tables) - set(opened.left_out):
         opened.left_out = frozenset({*opened.left_out, *unnamed})
         return False

@@ -26,7 +26,7 @@ OF_LETTER = {word[0]: word for word in BREACHES}
 #: a server of the engine's → its name for people
 NAMES = {"redis": "Redis", "postgres": "PostgreSQL", "mariadb": "MariaDB"}
 #: the kinds of steps that the worker's own thread does. Another one may carry out its crash
-OWN_STEPS = frozenset({"step", "lost-reply", "cancel"})
+OWN_STEPS = frozenset({"step", "look", "lost-reply", "cancel"})
 Held = Mapping[tuple[str, str], str]
 
 
@@ -46,7 +46,7 @@ class Move:
 
     @property
     def is_fault(self) -> bool:
-        return self.kind not in ("step", "lease", "resume", "victim", "cancel")
+        return self.kind not in ("step", "look", "lease", "resume", "victim", "cancel")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,22 +1,29 @@
-"""Two operations have written the same time, and a command orders rows by it, or looks for it.
+"""Two operations would see the same time, one of them writes it, and a command orders rows by it, or looks for it.
 
     A: INSERT … 12:00:01   COMMIT                   B: INSERT … 12:00:01   COMMIT
     C: SELECT … ORDER BY made DESC LIMIT 1          A's row or B's: that is open
 
-The workers' clocks stand still between commands, where real ones hardly show one time twice. So if two operations in a
-row do this, all begins again with clocks that show 1 µs more after each commit (World.distinct_times). That makes more
-states, so it is done only then. What is a tie even so (a time that is cut to the second) is told in a note.
+    A: looks: 12:00:01     B: looks: 12:00:01       B: UPDATE … SET at = 12:00:01 WHERE at <= 12:00:01
+    A: UPDATE … SET at = 12:00:01 WHERE at <= 12:00:01: the last write wins, and A's was the earlier one
+
+The workers' clocks stand still while no time passes, where real ones hardly show one time twice. So in such a case all
+begins again, each look at a clock is a decision of its own, and shows 1 µs more than the one before
+(World.distinct_times). That makes more states, so it is done only then. What is a tie even so (a time that is cut to
+the second) is told in a note.
 """
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import chain
 
 from lost_update_lab.scenarios.serial import Serial
+from lost_update_lab.servers.mariadb import clock_words as of_mariadb
+from lost_update_lab.servers.postgres import clock_words as of_postgres
 from lost_update_lab.snapshot.catalogue import Table
-from lost_update_lab.under_test.fresh import TIME
+from lost_update_lab.under_test.fresh import NOW, TIME, is_now, unix_times
 
 TIE = (
     "two operations, one after the other, have written the same time (one that is cut to the second?), and a command "
@@ -24,23 +31,83 @@ TIE = (
 )
 _WRITE = re.compile(r"\s*(INSERT|UPDATE|MERGE|REPLACE)\b", re.IGNORECASE)
 _BY = r"\b(?:ORDER\s+BY|WHERE|MAX\s*\(|MIN\s*\()[^;]*\b{}\b"
+_SELECTS = r"\s*SELECT\b(?:[^;]*?\b{}\b|\s+\*)"
+#: which thread, or coroutine, has used which times
+Uses = Iterable[tuple[str, Iterable[str]]]
+
+
+def may_tie(orders: Sequence[Serial], tables: Collection[Table], looks: bool) -> bool:
+    """`orders`: the serial ones. `looks`: workers look at their wall clocks. Then they may compare in Python what they
+    have selected, or read from Redis."""
+    names = _times(tables)
+    return any(_may_tie(serial, names, looks) for serial in orders)
 
 
 def ties(orders: Sequence[Serial], tables: Collection[Table]) -> Iterator[str]:
-    """Once at most. `orders`: the serial ones."""
-    names = {each.name for of in tables for each in of.columns if each.type.startswith(("time", "date"))}
+    """What is a tie even if no clock is shown the same time twice. Once at most."""
     for serial in orders:
-        writers = defaultdict[str, set[str]](set)
-        for step in serial.steps:
-            if _WRITE.match(step.command):
-                for time in TIME.findall(step.command):
-                    writers[time].add(step.worker)
-        commands = [step.command for step in serial.steps]
-        by = [name for name in sorted(names) if any(_asks_by(name, each) for each in commands)]
-        if by and any(len(who) > 1 for who in writers.values()):
+        by = _named(_BY, _times(tables), [step.command for step in serial.steps])
+        if by and _meet((step.task, _written(step.command)) for step in serial.steps):
             yield TIE.format(" and ".join(by))
             return
 
 
-def _asks_by(column: str, command: str) -> bool:
-    return bool(re.search(_BY.format(re.escape(column)), command, re.IGNORECASE))
+def _may_tie(serial: Serial, names: Sequence[str], looks: bool) -> bool:
+    commands = [step.command for step in serial.steps]
+    compared = _named(_SELECTS, names, commands) if looks else []
+    if (compared or _named(_BY, names, commands)) and _meet(
+        _uses(serial, compared, _is_written(serial, names))
+    ):
+        return True
+    passed = _passed(serial)
+    return looks and _meet((step.task, unix_times(step.command, passed)) for step in serial.steps)
+
+
+def _uses(serial: Serial, compared: Sequence[str], written: bool) -> Uses:
+    """`compared`: columns, in Python; `written`: rows hold the time of their writing, and it may be met."""
+    passed = _passed(serial)
+    for step in serial.steps:
+        asks = of_postgres.asks(step.command) or of_mariadb.asks(step.command)
+        used = {NOW if is_now(time, passed) else time for time in _written(step.command)}
+        meets = written and (asks or _named(_SELECTS, compared, [step.command]))
+        yield step.task, used | {NOW} if meets else used
+
+
+def _written(command: str) -> Sequence[str]:
+    return TIME.findall(command) if _WRITE.match(command) else []
+
+
+def _meet(uses: Uses) -> bool:
+    """Does the same time occur in the commands of two threads or coroutines?"""
+    users = defaultdict[str, set[str]](set)
+    for who, times in uses:
+        for time in times:
+            users[time].add(who)
+    return any(len(found) > 1 for found in users.values())
+
+
+def _is_written(serial: Serial, columns: Collection[str]) -> bool:
+    """Does a row hold the time at which it was written? (One that is yet to come is a lease.)"""
+    rows, passed = chain.from_iterable(serial.left.changed.values()), _passed(serial)
+    return any(is_now(str(row.get(name)), passed) for row in rows for name in columns)
+
+
+def _passed(serial: Serial) -> int:
+    """How much time passes in it, in µs."""
+    return serial.steps[-1].at if serial.steps else 0
+
+
+def _times(tables: Collection[Table]) -> Sequence[str]:
+    """The names of the columns that hold times."""
+    return sorted(
+        {each.name for of in tables for each in of.columns if each.type.startswith(("time", "date"))}
+    )
+
+
+def _named(form: str, columns: Iterable[str], commands: Sequence[str]) -> list[str]:
+    """The columns that occur in this form in one of the commands."""
+    return [name for name in columns if any(map(_pattern(form, name).search, commands))]
+
+
+def _pattern(form: str, column: str) -> re.Pattern[str]:
+    return re.compile(form.format(re.escape(column)), re.IGNORECASE)

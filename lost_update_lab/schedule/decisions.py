@@ -159,4 +159,6 @@ def _step(world: World, task: Task, transition: Transition) -> Task:
         server = world.servers[task.op.server]
         server.before_step(task.op)
         server.tells_time |= task.op.timed
+        if server.timed and (task.op.timed or task.op.dates):
+            world.look()
     return task

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from lost_update_lab.model.bounds import Fault
-from lost_update_lab.model.commands import GOES_ON, HEARS, HEARS_LATER, Op
+from lost_update_lab.model.commands import GOES_ON, HEARS, HEARS_LATER, LOOKS_AT_CLOCK, LOOKS_LATER, Op
 from lost_update_lab.model.transitions import Kind, Transition
 from lost_update_lab.model.workers import State, Task, WorkerProcess
 from lost_update_lab.schedule import faults, virtual_clock
@@ -24,7 +24,7 @@ def transitions(world: World) -> list[Transition]:
     steppers = virtual_clock.ready(world)
     if any(task.op is GOES_ON for task in steppers):
         return _of_one_loop(steppers, given_up)
-    later = _heard_later(steppers)
+    later = _heard_later(steppers) + _looks_later(world, steppers)
     steppers = [task for task in steppers if task not in later]
     if dated := [task for task in steppers if task.dated]:  # to its EXEC: the server would ask its clock then
         return [Transition(Kind.STEP, dated[0].name), *cancels, *faults.transitions(world, dated[:1])]
@@ -99,6 +99,18 @@ def _heard_later(steppers: Sequence[Task]) -> list[Task]:
         if task.op is HEARS and not task.fresh:
             task.op = HEARS_LATER
     return [task for task in steppers if task.op is HEARS_LATER]
+
+
+def _looks_later(world: World, steppers: Sequence[Task]) -> list[Task]:
+    """Those that did not look at their clock at once. That they do later makes a difference only when it shows another
+    time then: somebody has looked meanwhile, or time has passed."""
+    found = []
+    for task in steppers:
+        if task.op is LOOKS_AT_CLOCK or task.op is LOOKS_LATER:
+            the_same = not task.fresh and task.stood_at == world.shown and not task.worker.offset
+            task.op = LOOKS_LATER if the_same and world.full else LOOKS_AT_CLOCK
+            found += [task] if task.op is LOOKS_LATER else []
+    return found
 
 
 def late(world: World, until: int) -> list[str]:

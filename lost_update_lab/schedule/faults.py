@@ -32,7 +32,7 @@ def transitions(world: World, steppers: Sequence[Task]) -> list[Transition]:
         if some_left and (seen or not world.full) and fault in bounds.kinds and bounds.allow(spent, fault):
             offered.append(transition)
     for task in world.tasks:
-        task.fresh, task.stood_at = False, world.now
+        task.fresh, task.stood_at = False, world.shown
     world.touched.clear()
     return offered
 
@@ -64,7 +64,7 @@ def _possible(world: World, steppers: Sequence[Task]) -> Iterator[tuple[Transiti
         answered = not task.unheard and task.op and not (task.op.local or task.op.silent)
         if answered and task.op and task.op.server and world.servers[task.op.server].loses_replies:
             # its session ends, too; and past a wait of others, a read's reply leads to other states
-            passed = task.stood_at != world.now
+            passed = task.stood_at != world.shown
             seen = task.fresh or passed or not task.op.reads or _seen_by_others(world, task.worker)
             yield Transition(Kind.LOST_REPLY, task.name), seen
         if task.op and not task.op.reads and world.servers[task.op.server].fails_over:

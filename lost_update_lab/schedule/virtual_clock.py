@@ -175,7 +175,7 @@ def pass_to(world: World, now: int) -> list[Lease]:
     for server in world.servers.values():
         if world.leases_stand:
             break
-        for key in server.advance(world.now):
+        for key in server.advance(world.shown):
             over.append((server.name, key))
             world.progress()
             world.record("", server.name, "lease", key, "its lease is over")

@@ -15,6 +15,7 @@ from lost_update_lab.model.bounds import Bounds, Fault, Reduction
 from lost_update_lab.model.chance import Drawn
 from lost_update_lab.model.commands import Op, Step
 from lost_update_lab.model.disk import FILES
+from lost_update_lab.model.epoch import Epoch
 from lost_update_lab.model.gaps import Gap, Lease
 from lost_update_lab.model.server import Server
 from lost_update_lab.model.system import Ending
@@ -58,8 +59,9 @@ class World:
     #: a worker has read its wall clock; noted in the runs before the search
     wall_clock_read: bool = False
     looks: bool = False
-    #: wall clocks show 1 µs more for each commit, as operations in a row would else write one time (ties.py)
+    #: no two looks at a clock are shown the same time (ties.py); the last that one was shown
     distinct_times: bool = False
+    looked: int = -1
     #: the leases of which it counts whether they end between two operations (serial.py); those that did
     counted: Collection[Lease] = ()
     gaps: tuple[Gap, ...] = ()
@@ -150,8 +152,21 @@ class World:
 
     @property
     def shown(self) -> int:
-        """What wall clocks show."""
-        return self.now + (sum(worker.commits for worker in self.workers) if self.distinct_times else 0)
+        """What a wall clock shows to a worker that looks at it now."""
+        return max(self.now, self.looked + 1) if self.distinct_times else self.now
+
+    def look(self, task: Task | None = None) -> int:
+        """A worker's thread, or a server, looks at its wall clock. Returns what it shows. The servers' clocks show no
+        less from then on."""
+        self.looked = shows = self.shown
+        if self.distinct_times:
+            for server in self.servers.values():
+                if server.timed:
+                    server.advance(shows)
+        shows += task.worker.offset if task else 0
+        if self.distinct_times and task:
+            self.record(task.worker.name, task.name, "look", "looks at its clock", Epoch.time_of_day(shows))
+        return shows
 
     @property
     def names(self) -> Collection[str]:

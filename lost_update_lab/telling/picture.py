@@ -10,7 +10,7 @@ from lost_update_lab.telling.folding import AGAIN, folded
 
 STANDS, DEAD, WAITS = "stands", "dead", "waits"
 #: kinds of steps that are not faults
-PLAIN_KINDS = ("step", "lease", "resume", "cancel", AGAIN)
+PLAIN_KINDS = ("step", "look", "lease", "resume", "cancel", AGAIN)
 _DEADLY = ("crash", "worker-dies-renewal-lives")
 
 

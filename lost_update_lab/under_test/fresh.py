@@ -52,8 +52,30 @@ def _unit_of(number: float) -> int | None:
     return next((unit for unit in _UNITS if abs(number / unit - Epoch.shows) < _FAR), None)
 
 
+def is_now(time: str, passed: int) -> bool:
+    """Is it a time that a clock has shown in a schedule of so many µs?"""
+    try:
+        moment = datetime.fromisoformat(time)
+    except ValueError:
+        return False
+    return _was_shown((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp(), passed)
+
+
+def unix_times(text: str, passed: int) -> Iterator[str]:
+    """The numbers in this text that are such a time, as they are written there."""
+    return (
+        each
+        for each in _NUMBER.findall(text)
+        if (unit := _unit_of(float(each))) and _was_shown(float(each) / unit, passed)
+    )
+
+
+def _was_shown(seconds: float, passed: int) -> bool:
+    return 0 <= seconds - Epoch.shows <= passed / 1e6 + 0.001
+
+
 def to_the_ms(value: Any) -> Any:
-    """A text or a number without the µs of its times: they only tell commits apart (World.distinct_times)."""
+    """A text or a number without the µs of its times: they only tell looks apart (World.distinct_times)."""
     if isinstance(value, str):
         return _MICROSECONDS.sub("", value)
     unit = _unit_of(value)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
+import psycopg
 import pytest
 
 from lost_update_lab import Result
@@ -78,3 +81,97 @@ def test_a_time_that_is_cut_to_the_second_is_a_tie(trial: Trial, order: str, not
     result = trial([(posts, True, True, order)] * 3, setup=ledger, control=False, invariant=lost)
     assert result.verdict == "violated"
     assert (TIE.format("made") in result.notes) == noted
+
+
+def last_write_wins(sql: Any) -> None:
+    made = datetime.now(UTC)
+    sql.execute("UPDATE account SET balance = balance + 1, updated = %s WHERE updated < %s", [made, made])
+
+
+def last_write_wins_by_the_server(sql: Any) -> None:
+    with sql.transaction():
+        sql.execute("SELECT 1")
+        sql.execute("UPDATE account SET balance = balance + 1, updated = now() WHERE updated < now()")
+
+
+def compares_in_python(after_the_lock: bool, sql: Any) -> None:
+    made = datetime.now(UTC)
+    with sql.transaction():
+        (updated,) = sql.execute("SELECT updated FROM account FOR UPDATE").fetchone()
+        made = datetime.now(UTC) if after_the_lock else made
+        if updated <= made:
+            sql.execute("UPDATE account SET balance = balance + 1, updated = %s", [made])
+
+
+def looks_after_its_read(sql: Any) -> None:
+    """Both read before either looks: so whoever looks first is open then, too."""
+    before = sql.execute("SELECT count(*) FROM account WHERE balance > 100").fetchone()
+    made = datetime.now(UTC)
+    sql.execute(
+        "UPDATE account SET balance = balance + 1, updated = %s WHERE updated <= %s AND %s <= 1",
+        [made, made, *before],
+    )
+
+
+def wins_in_redis(redis: Any) -> None:
+    """`n` of the latest call, by a script: nothing comes between its commands."""
+    redis.eval(
+        "if tonumber(redis.call('HGET', 'account', 'at')) <= tonumber(ARGV[1]) then "
+        "redis.call('HINCRBY', 'account', 'n', 1) redis.call('HSET', 'account', 'at', ARGV[1]) end",
+        0,
+        f"{time.time():.6f}",
+    )
+
+
+async def at_once(url: str) -> None:
+    async def wins() -> None:
+        made = datetime.now(UTC)
+        async with await psycopg.AsyncConnection.connect(url) as connection:
+            await connection.execute(
+                "UPDATE account SET balance = balance + 1, updated = %s WHERE updated <= %s", [made, made]
+            )
+
+    await asyncio.gather(wins(), wins())
+
+
+BOTH = lambda sql: sql.execute("SELECT balance FROM account").fetchone() == (102,), "a deposit is lost"
+BOTH_IN_REDIS = lambda redis: redis.hget("account", "n") == b"2", "a deposit is lost"
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        (last_write_wins,),
+        (last_write_wins_by_the_server,),
+        (compares_in_python, False),
+        (looks_after_its_read,),
+    ],
+)
+def test_the_last_write_wins_and_may_not_be_the_later_call(trial: Trial, operation: tuple[Any, ...]) -> None:
+    result = trial([operation] * 2, setup=account, control=False, invariant=BOTH)
+    assert (result.verdict, result.exhausted) == ("violated", True)
+    assert TIE.format("updated") not in result.notes
+    looks = [move.reply[-6:] for move in result.schedule.moves if move.kind == "look"]
+    assert looks == ["000000", "000001"][: len(looks)]
+
+
+def test_a_clock_that_is_read_under_the_lock_orders_as_the_lock_does(trial: Trial) -> None:
+    result = trial([(compares_in_python, True)] * 2, setup=account, control=False, invariant=BOTH)
+    assert (result.verdict, result.exhausted) == ("kept", True)
+
+
+def test_two_coroutines_of_one_worker_look_one_after_the_other(
+    trial: Trial, scenario_urls: tuple[str, str]
+) -> None:
+    result = trial([(at_once, scenario_urls[0])], setup=account, control=False, invariant=BOTH)
+    assert result.verdict == "violated"
+
+
+def test_the_last_write_wins_in_redis(trial: Trial) -> None:
+    result = trial(
+        [(wins_in_redis,)] * 2,
+        setup=lambda redis: redis.hset("account", mapping={"n": 0, "at": 0}),
+        control=False,
+        invariant=BOTH_IN_REDIS,
+    )
+    assert (result.verdict, result.exhausted) == ("violated", True)
