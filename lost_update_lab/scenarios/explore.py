@@ -225,13 +225,13 @@ def opened(
 
 
 def _keys(servers: Servers) -> object:
-    """What Redis holds now."""
+    """A value that differs if something was written to Redis in between, even if it holds the same as before."""
     if not servers.redis:
         return None
     keys = RedisSnapshot(servers.redis)
     try:
         lasting, leased = keys.values()
-        return lasting, sorted(leased)
+        return lasting, sorted(leased), keys.writes()
     finally:
         keys.close()
 

@@ -94,8 +94,8 @@ def after_setup(left_open: str, the_same: bool, of_django: bool) -> None:
         )
     if the_same:
         raise Mistake(
-            "the setup commits nothing: the servers hold what they held before. Commit it"
-            + HINT * (is_configured() and not of_django)
+            "the setup commits nothing: the servers hold what they held before. Commit it; if all that the operations "
+            "need is there already, leave the setup away" + HINT * (is_configured() and not of_django)
         )
 
 

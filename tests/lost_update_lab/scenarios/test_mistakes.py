@@ -137,6 +137,21 @@ def test_a_setup_that_does_nothing(trial: Trial) -> None:
         trial(two(redeem), setup=lambda: None)
 
 
+@pytest.mark.parametrize(
+    "clears",
+    [
+        lambda redis: redis.delete("vouchers"),
+        lambda redis: redis.eval("return redis.call('DEL', 'vouchers')", 0),
+    ],
+)
+def test_a_setup_that_only_clears_what_is_not_there(trial: Trial, clears: Callable[[Any], Any]) -> None:
+    def redeems(redis: Any) -> bool:
+        return bool(redis.set("vouchers", 1, nx=True))
+
+    once = lambda *taken: sum(map(bool, taken)) == 1, "a voucher was used twice"
+    assert trial([(redeems,)] * 2, setup=clears, invariant=once, control=False).verdict == "kept"
+
+
 def test_a_setup_that_fails(trial: Trial) -> None:
     told = r"the setup raised ZeroDivisionError: division by zero \(.*test_mistakes.py:\d+: .*1 / 0"
     with pytest.raises(Mistake, match=told):
