@@ -56,6 +56,12 @@ def not_explored(error: Broken) -> Mistake:
 
 
 #: what asyncio says
+_SIGNALS = "signal only works in main thread"
+IN_A_THREAD = (
+    "{} handles a signal: {}. Workers are threads of this process, and Python lets its main thread alone handle "
+    "signals. Where a command must not take too long, use a time-out of the server (statement_timeout, lock_timeout) "
+    "or of the client (socket_timeout): these are explored, too"
+)
 _OTHER_LOOP = "is bound to a different event loop"
 ONE_LOOP = (
     "{} uses an object of asyncio that another worker has used before: {}. Workers stand for processes, each with an "
@@ -127,8 +133,11 @@ def _works_at_all(opened: Opened, found: Sequence[Serial]) -> None:
         if (error := errors[0]) and all(errors) and not isinstance(error, opened.scenario.refusals or ()):
             if isinstance(error, Mistake):
                 raise error
-            if _OTHER_LOOP in str(error):
-                raise Mistake(ONE_LOOP.format(name, told_at(error, line_among(places_of(error))))) from error
+            for words, meaning in ((_OTHER_LOOP, ONE_LOOP), (_SIGNALS, IN_A_THREAD)):
+                if words in str(error):
+                    raise Mistake(
+                        meaning.format(name, told_at(error, line_among(places_of(error))))
+                    ) from error
             none = "" if opened.scenario.setups else ", and the scenario has no setup"
             raise Mistake(
                 f"{name} fails in every order, even when it runs alone: {told_at(error, line_among(places_of(error)))}"

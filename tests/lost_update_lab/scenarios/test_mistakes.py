@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import multiprocessing
 import os
+import signal
 import socket
 import subprocess
 import threading
@@ -135,6 +136,14 @@ def test_a_setup_that_does_not_commit(trial: Trial) -> None:
 def test_a_setup_that_does_nothing(trial: Trial) -> None:
     with pytest.raises(Mistake, match="commits nothing: the servers hold what they held before"):
         trial(two(redeem), setup=lambda: None)
+
+
+def test_a_time_limit_by_a_signal(trial: Trial) -> None:
+    def redeems_in_time(sql: Any) -> None:
+        signal.signal(signal.SIGALRM, signal.SIG_IGN)
+
+    with pytest.raises(Mistake, match=r"handles a signal: .*signal\.signal.*use a time-out of the server"):
+        trial([(redeems_in_time,)] * 2, setup=one_voucher)
 
 
 @pytest.mark.parametrize(
