@@ -17,6 +17,7 @@ from lost_update_lab.snapshot.functions import Names
 from lost_update_lab.snapshot.made import MadeBefore
 from lost_update_lab.snapshot.other_sessions import cleaned_up, keeps_a_lock
 from lost_update_lab.snapshot.postgres import CannotBeRestored, PostgresSnapshot
+from lost_update_lab.snapshot.settings import put_back, settings
 from lost_update_lab.under_test.scenario import Mistake
 from lost_update_lab.under_test.servers import Servers, prepared
 
@@ -45,18 +46,19 @@ def mark(connection: psycopg.Connection[Any]) -> object:
 def left_as_found(servers: Servers) -> Iterator[None]:
     """At the end, what is newer is dropped, and the rest holds what it held before, whatever is still under way."""
     before = _snapshot(servers, "explorer_before")
-    made = MadeBefore(before.connection)
+    made, began = MadeBefore(before.connection), settings(before.connection)
+
+    def as_before() -> None:
+        made.drop_newer()
+        before.restore_all()
+        made.refresh()
+        put_back(before.connection, began)
+
     try:
         yield
     finally:
-        cleaned_up(lambda: _as_before(before, made), before.connection.execute)
+        cleaned_up(as_before, before.connection.execute)
         before.close()
-
-
-def _as_before(before: PostgresSnapshot, made: MadeBefore) -> None:
-    made.drop_newer()
-    before.restore_all()
-    made.refresh()
 
 
 def tables(servers: Servers) -> PostgresSnapshot:

@@ -87,3 +87,34 @@ def test_what_replaces_another_of_its_name_stays(trial: Trial, found: psycopg.Co
     anew = "DROP FUNCTION kept; CREATE FUNCTION kept() RETURNS int LANGUAGE sql AS 'SELECT 2'"
     assert trial([(take,), (take,)], setup=sends(anew)).kept
     assert found.execute("SELECT kept()").fetchall() == [(2,)]
+
+
+SETTINGS = "SELECT setrole, unnest(setconfig) FROM pg_db_role_setting ORDER BY 1, 2"
+SET = """
+DO $$ BEGIN
+    EXECUTE format('ALTER DATABASE %I SET default_transaction_deferrable = on', current_database());
+    EXECUTE format('ALTER DATABASE %I SET search_path = other, public', current_database());
+    EXECUTE format('ALTER DATABASE %I RESET work_mem', current_database());
+    EXECUTE format('ALTER ROLE %I SET statement_timeout = 70', current_user);
+    EXECUTE format('ALTER ROLE %I IN DATABASE %I SET lock_timeout = 70', current_user, current_database());
+END $$;
+INSERT INTO stock VALUES (2);
+"""
+
+
+def test_what_new_sessions_begin_with_is_as_before(trial: Trial, found: psycopg.Connection[Any]) -> None:
+    name = found.info.dbname
+    found.execute(f"ALTER DATABASE {name} SET work_mem = '5MB'".encode())
+    found.execute(f'ALTER DATABASE {name} SET search_path = public, "$user"'.encode())
+    before = found.execute(SETTINGS).fetchall()
+    try:
+        result = trial([(sells,)] * 2, setup=sends(SET), control=False)
+        assert (result.verdict, found.execute(SETTINGS).fetchall()) == ("kept", before)
+    finally:
+        found.execute(f"ALTER DATABASE {name} RESET ALL".encode())
+
+
+def sells(sql: Any) -> str:
+    """Its session begins with what the setup has set for the database."""
+    sql.execute("UPDATE stock SET left_over = left_over - 1 WHERE left_over = 1")
+    return str(sql.execute("SHOW default_transaction_deferrable").fetchone()[0])
