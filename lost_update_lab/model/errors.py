@@ -23,8 +23,7 @@ ONE_FOR_EACH_PROCESS = (
 SWALLOWS = "write `except Exception` there: other BaseExceptions are how a thread is stopped"
 IN_THE_COMMAND = (
     "ask for the time in the command itself, and not inside of a function, a view or a DEFAULT. If a package does so, "
-    "let the setup replace its function or view by one that does not ask (CREATE OR REPLACE). A DEFAULT goes by ALTER "
-    "TABLE … ALTER COLUMN … DROP DEFAULT, if the INSERT says now()"
+    "let the setup replace its function or view by one that does not ask (CREATE OR REPLACE)"
 )
 BY_ANOTHER_CLOCK = "none here: `manage.py faults` moves real clocks"
 GATE_IT = "put a gate before that client: docs/explorer.md, 'Other clients'"
@@ -126,6 +125,11 @@ class AnotherFile(BeginsAgain):
 
     def __init__(self) -> None:
         super().__init__("a worker touches a file that none had touched before", REPORT_IT)
+
+
+class ClockInDefault(Broken):
+    """A command compares a time with a column that a DEFAULT fills by the server's own clock. Whoever explores the
+    database may let that go by the virtual one, and begin again."""
 
 
 class ClockDecides(BeginsAgain):

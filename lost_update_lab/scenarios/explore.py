@@ -16,7 +16,7 @@ from lost_update_lab.gates.invariant_clock import InvariantClock
 from lost_update_lab.gates.recorded_calls import RecordedCalls
 from lost_update_lab.invariants import TableInvariant
 from lost_update_lab.model.epoch import Epoch
-from lost_update_lab.model.errors import Broken
+from lost_update_lab.model.errors import Broken, ClockInDefault
 from lost_update_lab.scenarios.comparisons import chosen, is_redelivered, parts_of, repeated, together
 from lost_update_lab.scenarios.conclusion import concluded
 from lost_update_lab.scenarios.control import Control, control
@@ -150,9 +150,19 @@ def run(
     """Explore a scenario on these servers, or `replay` one schedule of it. `again`: how a user sees it again.
     `progress` is told how far the search is. Raises Interrupted after Ctrl-C."""
     check_results(scenario)
+    given, rest = (scenario, servers, disposable, frameworks, patches), (replay, again, progress)
+    try:
+        return _opened_and_run(given, rest)
+    except ClockInDefault:
+        return _opened_and_run(given, rest, virtual_defaults=True)
+
+
+def _opened_and_run(given: Any, rest: Any, virtual_defaults: bool = False) -> Result:
+    """Raises ClockInDefault, unless DEFAULTs go by the virtual clock."""
+    replay, again, progress = rest
     with (
         one_core(),
-        opened(scenario, servers, disposable, frameworks, patches) as ready,
+        opened(*given, virtual_defaults=virtual_defaults) as ready,
         interruptible(),
     ):
         try:
@@ -172,6 +182,8 @@ def _run(ready: Opened, replay: str, progress: Callable[[SearchProgress], None] 
     scenario = ready.scenario
     try:
         finding = search(ready, partial(examine, ready), replay, progress)
+    except ClockInDefault:
+        raise
     except Broken as error:
         raise not_explored(error) from error
     needed = scenario.control and finding.searched.exhausted and not finding.schedule
@@ -188,8 +200,11 @@ def opened(
     disposable: bool,
     frameworks: Sequence[Framework],
     patches: Sequence[Any],
+    *,
+    virtual_defaults: bool = False,
 ) -> Iterator[Opened]:
-    """The setup has run, and what it left is known. The workers' time begins where its time ended. Raises Mistake."""
+    """The setup has run, and what it left is known. The workers' time begins where its time ended.
+    `virtual_defaults`: the DEFAULTs of the database go by its virtual clock. Raises Mistake."""
     InvariantClock.begin()
     RecordedCalls.begin()
     of: Any = import_module(f"lost_update_lab.scenarios.on_{'mariadb' if servers.on_mariadb else 'postgres'}")
@@ -208,6 +223,8 @@ def opened(
                 of.left_open(connection), before == (of.mark(connection), _keys(servers)), bool(frameworks)
             )
         stack.enter_context(Epoch.begins())
+        if virtual_defaults:
+            stack.enter_context(of.virtual_defaults(connection))
         tables: Tables = of.tables(servers)
         stack.callback(tables.close)
         keys = RedisSnapshot(servers.redis) if servers.redis else None

@@ -11,6 +11,8 @@ import psycopg
 from lost_update_lab.scenarios.commits import ObservedPostgres
 from lost_update_lab.scenarios.constraints import Constraint, of_postgres
 from lost_update_lab.scenarios.isolation import level_of
+from lost_update_lab.servers.postgres.virtual_defaults import put_back as put_defaults_back
+from lost_update_lab.servers.postgres.virtual_defaults import virtual_defaults
 from lost_update_lab.snapshot.by_server import ByServer
 from lost_update_lab.snapshot.catalogue import OWN, Table
 from lost_update_lab.snapshot.functions import Names
@@ -46,6 +48,7 @@ def mark(connection: psycopg.Connection[Any]) -> object:
 def left_as_found(servers: Servers) -> Iterator[None]:
     """At the end, what is newer is dropped, and the rest holds what it held before, whatever is still under way."""
     before = _snapshot(servers, "explorer_before")
+    put_defaults_back(before.connection)
     made, began = MadeBefore(before.connection), settings(before.connection)
 
     def as_before() -> None:
@@ -101,7 +104,19 @@ def server(
     besides = bool(left_out or written)
     found = ObservedPostgres(servers.database, sql, besides=besides, opening=of, may_make=())
     found.level, found.by_own_clock = level_of(level) if level else None, {*left_out, *written}
+    if found.unseen.dated:
+        found.becomes_timed()
     return found
 
 
-__all__ = ["NOW", "constraints", "left_as_found", "left_open", "mark", "prepared", "server", "tables"]
+__all__ = [
+    "NOW",
+    "constraints",
+    "left_as_found",
+    "left_open",
+    "mark",
+    "prepared",
+    "server",
+    "tables",
+    "virtual_defaults",
+]

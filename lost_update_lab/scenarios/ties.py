@@ -54,10 +54,11 @@ def ties(orders: Sequence[Serial], tables: Collection[Table]) -> Iterator[str]:
 
 def _may_tie(serial: Serial, names: Sequence[str], looks: bool) -> bool:
     commands = [step.command for step in serial.steps]
-    compared = _named(_SELECTS, names, commands) if looks else []
-    if (compared or _named(_BY, names, commands)) and _meet(
-        _uses(serial, compared, _is_written(serial, names))
-    ):
+    compared, by = _named(_SELECTS, names, commands) if looks else [], _named(_BY, names, commands)
+    written = _is_written(serial, names)
+    if (compared or by) and _meet(_uses(serial, compared, written)):
+        return True
+    if any(_comes_twice(serial, name) for name in by):
         return True
     passed = _passed(serial)
     return looks and _meet((step.task, unix_times(step.command, passed)) for step in serial.steps)
@@ -90,6 +91,16 @@ def _is_written(serial: Serial, columns: Collection[str]) -> bool:
     """Does a row hold the time at which it was written? (One that is yet to come is a lease.)"""
     rows, passed = chain.from_iterable(serial.left.changed.values()), _passed(serial)
     return any(is_now(str(row.get(name)), passed) for row in rows for name in columns)
+
+
+def _comes_twice(serial: Serial, column: str) -> bool:
+    """Do two rows of a table hold the same time of their writing? A DEFAULT fills it, and no command shows it."""
+    passed = _passed(serial)
+    for rows in serial.left.changed.values():
+        found = [str(row.get(column)) for row in rows if is_now(str(row.get(column)), passed)]
+        if len(set(found)) < len(found):
+            return True
+    return False
 
 
 def _passed(serial: Serial) -> int:

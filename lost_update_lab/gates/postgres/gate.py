@@ -38,6 +38,7 @@ from lost_update_lab.model.errors import (
     WITHOUT_CHAIN,
     Broken,
     ClockDecides,
+    ClockInDefault,
     WritesByReading,
 )
 from lost_update_lab.model.workers import Halt, Standing, Task, halt
@@ -47,7 +48,7 @@ from lost_update_lab.runs.run import Run
 from lost_update_lab.schedule import pending
 from lost_update_lab.servers import random_commands
 from lost_update_lab.servers.postgres import ddl, idle_limits, levels, limits, own_numbers
-from lost_update_lab.servers.postgres.clock_words import sleeps, steps_by, virtual
+from lost_update_lab.servers.postgres.clock_words import asks, sleeps, steps_by, virtual
 from lost_update_lab.servers.postgres.server import POSTGRES, PostgresServer
 from lost_update_lab.servers.postgres.transactions import NOT_STRICT, chains, controls
 from lost_update_lab.telling.narrative import shortened
@@ -135,11 +136,10 @@ def _inside(server: PostgresServer, given: dict[str, Any]) -> Broken | None:
     if found := own_numbers.beyond(text) or server.looks.limited(text) or hidden:
         return found
     clock = server.clock_inside(text, by_the_clock(text, server.timed))
-    return (
-        Broken(f"{NO_POSTGRES_CLOCK} (inside of {clock}, in {shortened(text, 80)})", IN_THE_COMMAND)
-        if clock
-        else None
-    )
+    if not clock:
+        return None
+    kind = ClockInDefault if server.unseen.is_default(clock) else Broken
+    return kind(f"{NO_POSTGRES_CLOCK} (inside of {clock}, in {shortened(text, 80)})", IN_THE_COMMAND)
 
 
 def _begins_to_ask(server: PostgresServer, given: dict[str, Any]) -> ClockDecides | None:
@@ -177,7 +177,7 @@ def _sent(
     waits = not idle and getattr(known, "explorer_deferred", False)
     known.explorer_deferred = server.defers(op) or waits
     seconds = sleeps(text_of(given), given.get("params"))
-    if op.timed or seconds is not None:
+    if seconds is not None or (op.timed and asks(text_of(given))):
         server.shadow()
         gen, given = driver.asked_again(gen, given, virtual(text_of(given)))
     sends = kind in (driver.EXECUTE, driver.STATEMENT)
@@ -202,6 +202,7 @@ def _sent(
 def _described(server: PostgresServer, connection: Any, kind: str, given: dict[str, Any], idle: bool) -> Op:
     op = describe(kind, given, idle, server.timed)
     op.reads = op.reads and (op.local or not server.unseen.calls(op.text))
+    op.timed |= server.timed and not op.reads and server.unseen.writes_time(op.text)
     op.lasts = kind == driver.DECLARE or is_remembered(server, connection, op)
     return op
 

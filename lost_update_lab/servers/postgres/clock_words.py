@@ -33,6 +33,7 @@ _FUNCTION = (
 _WORD = rf"(?P<word>{'|'.join(_TYPES)})\b(?P<precision>\s*\(\s*\d\s*\))?"
 _ASKS = re.compile(rf"{_QUOTED}|(?<![\w.])(?:{_FUNCTION}|{_WORD})", re.IGNORECASE | re.DOTALL)
 
+_VIRTUAL = re.compile(r"\bexplorer\.\"?(\w+)\"?\(\)")
 #: sleeps, and nothing else: the seconds as a number, or as a parameter
 _SLEEP = re.compile(
     r"\s*SELECT\s+(?:pg_catalog\.)?pg_sleep\s*\(\s*(?:(?P<number>[\d.]+)|%s|%\((?P<name>\w+)\)s|\$1)"
@@ -83,6 +84,11 @@ def decides(text: str) -> bool:
 def virtual(text: str) -> str:
     """The same command, asked of the explorer's clock."""
     return _ASKS.sub(_shadow, text)
+
+
+def of_the_server(text: str) -> str:
+    """What `virtual` has made of a command, asked of the server's clock again."""
+    return _VIRTUAL.sub(lambda found: found[1].upper() if found[1] in _TYPES else f"{found[1]}()", text)
 
 
 @lru_cache(maxsize=1 << 12)

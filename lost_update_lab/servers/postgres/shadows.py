@@ -26,7 +26,7 @@ _TIMES = {
 }
 _TIME = """
 CREATE OR REPLACE FUNCTION explorer.{name}() RETURNS {kind} LANGUAGE sql STABLE
-    RETURN current_setting('{setting}')::timestamptz::{kind};
+    RETURN coalesce(nullif(current_setting('{setting}', true), '')::timestamptz, explorer.clock_timestamp())::{kind};
 """
 _OTHERS = """
 CREATE SCHEMA IF NOT EXISTS explorer;

@@ -12,7 +12,7 @@ from lost_update_lab.servers.compound import names_one, words_of
 from lost_update_lab.servers.numbers import IN_A_ROW, NUMBER
 from lost_update_lab.servers.postgres.clock_words import asks, decides
 from lost_update_lab.servers.postgres.transactions import lasts_inside
-from lost_update_lab.snapshot.catalogue import OF_THE_USER
+from lost_update_lab.snapshot.catalogue import OF_THE_USER, OWN
 from lost_update_lab.telling.narrative import shortened
 
 RELATIONS = (
@@ -43,6 +43,11 @@ DEFAULTS = (
     "JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum JOIN pg_class c ON c.oid = adrelid "
     f"JOIN pg_namespace n ON n.oid = relnamespace WHERE {OF_THE_USER}"
 )
+#: tables of which one goes by the explorer's clock (virtual_defaults.py)
+DATED = (
+    "SELECT DISTINCT relname FROM pg_attrdef JOIN pg_class c ON c.oid = adrelid JOIN pg_namespace n "  # noqa: S608
+    f"ON n.oid = relnamespace WHERE pg_get_expr(adbin, adrelid) ~ '\\m{OWN[0]}\\.' AND {OF_THE_USER}"
+)
 #: a table whose rows lie in those above it, or go with theirs
 _TAKES_ALONG = """
 SELECT inhrelid AS below, inhparent AS oid FROM pg_inherits
@@ -61,6 +66,8 @@ WHERE lanname NOT IN ('internal', 'c') AND p.oid >= 16384 AND provolatile"""
 CALLED_IN_POSTGRES = f"""
 WITH RECURSIVE calls AS (
     SELECT objid, classid FROM pg_depend WHERE refclassid = 'pg_proc'::regclass AND refobjid >= 16384
+    AND refobjid NOT IN (
+        SELECT p.oid FROM pg_proc p JOIN pg_namespace n ON n.oid = pronamespace WHERE nspname = '{OWN[0]}')
 ), checks AS (
     SELECT conrelid, contypid FROM pg_constraint JOIN calls ON objid = oid AND classid = 'pg_constraint'::regclass
 ), types (oid) AS (
@@ -127,6 +134,7 @@ QUESTIONS = {
     b"counting": COUNTING,
     b"sources": SOURCES,
     b"defaults": DEFAULTS,
+    b"dated": DATED,
     b"called": CALLED_IN_POSTGRES,
     b"calling": CALLING,
     b"sequences": SEQUENCES,
@@ -152,6 +160,15 @@ _READ = re.compile(r"\b(?:FROM|JOIN|TABLE)\s+(?:ONLY\s+)?(?:\"?\w+\"?\s*\.\s*)?\
 _DEFERS = re.compile(r"\bSET\s+CONSTRAINTS\b[^;]*\bDEFERRED\b", re.IGNORECASE)
 
 
+def picks_by(column: str, text: str) -> bool:
+    """Does this command take the first or the last row by this column?"""
+    name = rf"\"?\b{re.escape(column)}\b"
+    return bool(
+        re.search(rf"\b(?:MAX|MIN)\s*\([^()]*{name}", text, re.IGNORECASE)
+        or re.search(rf"\bORDER\s+BY\b[^;]*{name}[^;]*\b(?:LIMIT|FETCH)\b", text, re.IGNORECASE)
+    )
+
+
 class HiddenOnPostgres:
     """`shown`: the query for the contents. `ask`: one round trip beside the gates. Once a command writes what is not
     shown, answers depend on more than is known of the server."""
@@ -174,13 +191,19 @@ class HiddenOnPostgres:
 
     def clock_in(self, text: str, timed: bool) -> str:
         """What this command names that asks the server's own clock where no gate sees it. "": nothing. `timed`: a time
-        counts in this command, so one that a DEFAULT has written would too."""
+        counts in this command, so one that a DEFAULT has written would too. That also counts where the latest row
+        does."""
         statement = text.partition(" ← ")[0]
         if (statement, timed) not in self._clocks:
             words = words_of(statement)
-            found = sorted(self._asking & words) + sorted(self._stamped & words if timed else ())
+            stamps = {name for name in self._stamped & words if timed or picks_by(name, statement)}
+            found = sorted(self._asking & words) + sorted(stamps)
             self._clocks[statement, timed] = found[0] if found else ""
         return self._clocks[statement, timed]
+
+    def is_default(self, name: str) -> bool:
+        """Is what `clock_in` found a column?"""
+        return name not in self._asking
 
     @cached_property
     def _asking(self) -> set[str]:
@@ -191,6 +214,15 @@ class HiddenOnPostgres:
     def _stamped(self) -> set[str]:
         """Columns that a DEFAULT fills by the clock."""
         return {name for name, text in self._texts(b"defaults") if asks(text)}
+
+    def writes_time(self, text: str) -> bool:
+        """Might this command, which writes, fill a column by a DEFAULT that goes by the explorer's clock?"""
+        return bool(self.dated) and not self.dated.isdisjoint(words_of(text.partition(" ← ")[0]))
+
+    @cached_property
+    def dated(self) -> set[str]:
+        """Tables with such a column, and what writes to one unseen."""
+        return self._with_above(self.names_of(b"dated"))
 
     def _texts(self, question: bytes) -> list[tuple[str, str]]:
         return [((name or b"").decode().lower(), (text or b"").decode()) for name, text in self.ask(question)]

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 import psycopg
 import pytest
 
-from lost_update_lab import Mistake, Result
+from lost_update_lab import Result
 
 Trial = Callable[..., Result]
 TAKE = "UPDATE till SET owner = %s, deadline = now() + interval '10 s' WHERE deadline < now() RETURNING owner"
@@ -40,37 +40,6 @@ def test_a_lease_holds_as_long_as_it_says(trial: Trial, work: float, verdict: st
     result = trial([(pay, work)] * 2, setup=a_till)
     assert (result.verdict, result.exhausted) == (verdict, True), str(result)
     assert "the clock of postgres is virtual: shadowed functions answer in its place" in result.notes
-
-
-def a_coupon() -> None:
-    with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as db:
-        db.execute("CREATE TABLE coupon (code text, taken timestamptz DEFAULT now())")
-
-
-def take_a_coupon() -> None:
-    with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as db:
-        db.execute("\n    DELETE FROM coupon\n    WHERE taken < now() - interval '10 s'")
-        db.execute("INSERT INTO coupon VALUES ('XMAS')")
-
-
-def test_a_default_goes_by_another_clock(trial: Trial) -> None:
-    """It would write the real time, and a comparison with the virtual one would say nothing."""
-    with pytest.raises(
-        Mistake, match=r"inside of taken, in DELETE FROM coupon WHERE taken.*let the setup replace"
-    ):
-        trial([take_a_coupon] * 2, setup=a_coupon)
-
-
-@pytest.mark.deep
-def test_a_default_of_a_package_is_replaced_by_the_setup(trial: Trial) -> None:
-    """As the remedy says: of code that one cannot change."""
-
-    def replaced() -> None:
-        a_coupon()
-        with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as db:
-            db.execute("ALTER TABLE coupon ALTER COLUMN taken SET DEFAULT '2000-01-01'")
-
-    assert trial([take_a_coupon] * 2, setup=replaced).exhausted
 
 
 FREE = "UPDATE till SET owner = %s, deadline = %s WHERE deadline < %s RETURNING money"

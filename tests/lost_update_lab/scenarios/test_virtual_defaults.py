@@ -1,0 +1,138 @@
+"""DEFAULT now() goes by the virtual clock where a command compares it, or takes the latest row by it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import psycopg
+import pytest
+
+from lost_update_lab import Result, worker
+from lost_update_lab.servers.postgres.virtual_defaults import virtual_defaults
+
+Trial = Callable[..., Result]
+DEFAULTS = """
+SELECT attname, pg_get_expr(adbin, adrelid) FROM pg_attrdef
+JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum JOIN pg_class c ON c.oid = adrelid
+WHERE relname IN ('hold', 'history') ORDER BY 1
+"""
+TABLES = """
+CREATE TABLE hold (
+    id serial PRIMARY KEY, paid bool NOT NULL DEFAULT false,
+    made timestamptz NOT NULL DEFAULT now(),
+    until timestamp NOT NULL DEFAULT timezone('utc', CURRENT_TIMESTAMP(3)) + interval '10 min');
+CREATE TABLE history (noted timestamptz DEFAULT clock_timestamp(), day date DEFAULT CURRENT_DATE);
+CREATE FUNCTION notes() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN INSERT INTO history DEFAULT VALUES; RETURN NULL; END $$;
+CREATE TRIGGER notes AFTER INSERT ON hold FOR EACH ROW EXECUTE FUNCTION notes();
+"""
+
+
+@pytest.fixture
+def sql(scenario_urls: tuple[str, str]) -> Iterator[psycopg.Connection[Any]]:
+    """With the tables in place before any setup."""
+    with psycopg.connect(scenario_urls[0], autocommit=True) as connection:
+        connection.execute(TABLES)
+        try:
+            yield connection
+        finally:
+            connection.execute("DROP TABLE IF EXISTS hold, history; DROP FUNCTION notes")
+
+
+def an_old_hold(sql: Any) -> None:
+    sql.execute("INSERT INTO hold (made, until) VALUES (now() - interval '1 h', now() - interval '50 min')")
+
+
+def expires(locks: bool, sql: Any) -> None:
+    with sql.transaction():
+        found = sql.execute(
+            "SELECT id FROM hold WHERE NOT paid AND made < now() - interval '10 min'" + " FOR UPDATE" * locks
+        ).fetchall()
+        for (one,) in found:
+            sql.execute("DELETE FROM hold WHERE id = %s", [one])
+
+
+def pays(sql: Any) -> bool:
+    return bool(sql.execute("UPDATE hold SET paid = true WHERE id = 1").rowcount)
+
+
+def what_is_paid_is_there(expired: None, paid: bool, sql: Any) -> bool:
+    return not paid or sql.execute("SELECT count(*) FROM hold").fetchone() == (1,)
+
+
+@pytest.mark.parametrize(("locks", "verdict"), [(False, "violated"), (True, "kept")])
+def test_what_is_older_than_ten_minutes_expires(
+    trial: Trial, sql: psycopg.Connection[Any], locks: bool, verdict: str
+) -> None:
+    before = sql.execute(DEFAULTS).fetchall()
+    workers = [worker("Expiry", expires, locks), worker("Ann", pays)]
+    result = trial(workers, setup=an_old_hold, invariant=what_is_paid_is_there, control=False)
+    assert (result.verdict, result.exhausted) == (verdict, True)
+    assert sql.execute(DEFAULTS).fetchall() == before
+
+
+def holds(sql: Any) -> None:
+    sql.execute("INSERT INTO hold DEFAULT VALUES")
+
+
+def counts_later(sql: Any) -> list[int]:
+    """How many holds are old, are over; and how many notes are old, also of yesterday."""
+    time.sleep(700)
+    asked = (
+        "SELECT count(*) FROM hold WHERE made < now() - interval '10 min'",
+        "SELECT count(*) FROM hold WHERE until < timezone('utc', now())",
+        "SELECT count(*) FROM history WHERE noted < clock_timestamp() - interval '10 min'",
+        "SELECT count(*) FROM history WHERE day < CURRENT_DATE - 1",
+    )
+    return [sql.execute(each).fetchone()[0] for each in asked]
+
+
+def test_times_of_a_default_grow_old_with_the_virtual_clock(
+    trial: Trial, sql: psycopg.Connection[Any]
+) -> None:
+    """Two are there from the setup: an old one, and its note, which is new. The one that is made meanwhile is old with
+    its note, or neither is. (The counts are no transaction.)"""
+    told = {(1, 1, 1, 0), (2, 2, 2, 0)}
+    grows = lambda held, counted: tuple(counted) in told, "a time went by another clock"
+    result = trial([holds, counts_later], setup=an_old_hold, invariant=grows, control=False)
+    assert (result.verdict, result.exhausted) == ("kept", True)
+
+
+def test_what_a_killed_search_has_left_is_put_back(trial: Trial, sql: psycopg.Connection[Any]) -> None:
+    before = [(name, text) for name, text in sql.execute(DEFAULTS) if name != "until"]
+    killed = virtual_defaults(sql)
+    killed.__enter__()
+    assert "explorer.now()" in str(sql.execute(DEFAULTS).fetchall())
+    trial([holds, holds], setup=an_old_hold, control=False)
+    assert [(name, text) for name, text in sql.execute(DEFAULTS) if name != "until"] == before
+    assert "explorer" not in str(sql.execute(DEFAULTS).fetchall())
+
+
+def entries(sql: Any) -> None:
+    sql.execute("CREATE TABLE entry (id serial, balance int, made timestamptz NOT NULL DEFAULT now())")
+    sql.execute("INSERT INTO entry (balance) VALUES (100)")
+
+
+def posts(order: str, sql: Any) -> None:
+    """now() is when the transaction began, which may be long before it has the lock."""
+    with sql.transaction():
+        sql.execute("SELECT pg_advisory_xact_lock(1)")
+        (last,) = sql.execute(f"SELECT balance FROM entry ORDER BY {order} LIMIT 1").fetchone()
+        sql.execute("INSERT INTO entry (balance) VALUES (%s)", [last + 1])
+
+
+def every_posting_counts(sql: Any) -> bool:
+    return bool(sql.execute("SELECT max(balance) - 100 = count(*) - 1 FROM entry").fetchone()[0])
+
+
+@pytest.mark.parametrize("first", ["Ann", "Bob"])
+@pytest.mark.parametrize(("order", "verdict"), [("made DESC, id DESC", "violated"), ("id DESC", "kept")])
+def test_the_latest_row_by_the_begin_of_its_transaction_is_not_the_last(
+    trial: Trial, first: str, order: str, verdict: str
+) -> None:
+    workers = {"Ann": worker("Ann", posts, order).then(posts, order), "Bob": worker("Bob", posts, order)}
+    listed = [workers.pop(first), *workers.values()]
+    result = trial(listed, setup=entries, invariant=every_posting_counts, control=False)
+    assert (result.verdict, result.exhausted) == (verdict, True)
