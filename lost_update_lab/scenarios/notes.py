@@ -11,7 +11,7 @@ from lost_update_lab.runs.found import SearchResult
 from lost_update_lab.scenarios.exploration import Opened
 from lost_update_lab.scenarios.judging import ABORTED, BETWEEN
 from lost_update_lab.scenarios.serial import Serial
-from lost_update_lab.scenarios.ties import ties
+from lost_update_lab.scenarios.ties import OLDER, ties
 from lost_update_lab.telling.not_met import WHY_NOT
 from lost_update_lab.under_test.operations import VIOLATED
 from lost_update_lab.under_test.results import ResultText
@@ -60,6 +60,8 @@ def notes_of(opened: Opened, searched: SearchResult, blind: Sequence[tuple[str, 
         yield EVEN_IN_TURNS
     if VIOLATED in searched.words:
         yield from ties(orders, opened.database.tables)
+    elif len(opened.scenario.workers) == 2:
+        yield from ties(orders, opened.database.tables, OLDER)
     if opened.remembered:
         held = ", ".join(opened.remembered)
         yield f"{held} is not the same after each schedule. Each worker should begin like a new process"

@@ -29,6 +29,13 @@ TIE = (
     "two operations, one after the other, have written the same time (one that is cut to the second?), and a command "
     "orders rows by {}, or looks for it. If that breaks it: order by a number of a sequence, too, or compare a version"
 )
+OLDER = (
+    "two operations, one after the other, write the same time (one that is cut to the second?), and a command orders "
+    "rows by {}, or looks for it. What the setup wrote may be older than that, and then only a third operation meets "
+    "such a time: explore three, or compare a version"
+)
+#: a time of day without µs
+_CUT = re.compile(r":\d\d:\d\d(?:\.\d{1,3})?(?![\d.])")
 _WRITE = re.compile(r"\s*(INSERT|UPDATE|MERGE|REPLACE)\b", re.IGNORECASE)
 _BY = r"\b(?:ORDER\s+BY|WHERE|MAX\s*\(|MIN\s*\()[^;]*\b{}\b"
 _SELECTS = r"\s*SELECT\b(?:[^;]*?\b{}\b|\s+\*)"
@@ -43,13 +50,26 @@ def may_tie(orders: Sequence[Serial], tables: Collection[Table], looks: bool) ->
     return any(_may_tie(serial, names, looks) for serial in orders)
 
 
-def ties(orders: Sequence[Serial], tables: Collection[Table]) -> Iterator[str]:
+def ties(orders: Sequence[Serial], tables: Collection[Table], sentence: str = TIE) -> Iterator[str]:
     """What is a tie even if no clock is shown the same time twice. Once at most."""
     for serial in orders:
         by = _named(_BY, _times(tables), [step.command for step in serial.steps])
-        if by and _meet((step.task, _written(step.command)) for step in serial.steps):
-            yield TIE.format(" and ".join(by))
+        by = [name for name in by if _is_cut(serial, name)]
+        if by and _meet((step.task, _stamps(step.command)) for step in serial.steps):
+            yield sentence.format(" and ".join(by))
             return
+
+
+def _stamps(command: str) -> Sequence[str]:
+    """The times that it writes, the server's own too."""
+    asks = _WRITE.match(command) and (of_postgres.asks(command) or of_mariadb.asks(command))
+    return [*_written(command), NOW] if asks else _written(command)
+
+
+def _is_cut(serial: Serial, column: str) -> bool:
+    """Does a row hold a time of the run itself there that is cut, as no look at a clock but the first one is?"""
+    held = (str(row.get(column)) for row in chain.from_iterable(serial.left.changed.values()))
+    return any(_CUT.search(time) and is_now(time, _passed(serial)) for time in held)
 
 
 def _may_tie(serial: Serial, names: Sequence[str], looks: bool) -> bool:

@@ -96,7 +96,7 @@ def _of_worker(world: World, worker: WorkerProcess) -> Iterator[tuple[Transition
     standing = any(t.state in (State.READY, State.BLOCKED) and not t.unheard for t in worker.tasks)
     asleep = any(task.state is State.WAIT and not task.unheard for task in worker.tasks)
     standing = standing or (asleep and _is_missed(world, worker))  # others would see it end now
-    if standing and (not worker.finished or len(worker.tasks) > 1):
+    if standing and (not worker.finished or len(worker.tasks) > 1) and not _is_the_last(world, worker):
         yield Transition(Kind.CRASH, worker.name), now
     if len(worker.tasks) == 1:
         return
@@ -107,6 +107,15 @@ def _of_worker(world: World, worker: WorkerProcess) -> Iterator[tuple[Transition
         if task.state is State.READY and not task.coroutine:
             # its other threads may have asked meanwhile whether it is alive
             yield Transition(Kind.RENEWAL_DIES, task.name), fresh
+
+
+def _is_the_last(world: World, worker: WorkerProcess) -> bool:
+    """Has the other delivery of its task crashed? A queue would deliver the task once more, and here nobody does."""
+    stands_for = world.bounds.stands_for
+    return any(
+        other.crashed and (stands_for(other.index) == worker.index or stands_for(worker.index) == other.index)
+        for other in world.workers
+    )
 
 
 def _is_missed(world: World, worker: WorkerProcess) -> bool:

@@ -153,11 +153,12 @@ def how_to_send(
 
 
 def by_a_cursor(source: Any, given: Mapping[str, Any]) -> Send:
-    query = driver.query_of(source, given)
+    """It is recorded, so it keeps no cursor: that would keep its connection, and the server's session."""
+    query, form = driver.query_of(source, given), source.format
     text, params, formats, types = query.query, query.params, query.formats, query.types
-    if isinstance(source, psycopg.ClientCursor | psycopg.AsyncClientCursor) or not (params or source.format):
+    if isinstance(source, psycopg.ClientCursor | psycopg.AsyncClientCursor) or not (params or form):
         return lambda session: session.send_query(text)
-    return lambda session: session.send_query_params(text, params, types, formats, source.format)
+    return lambda session: session.send_query_params(text, params, types, formats, form)
 
 
 def under_way(

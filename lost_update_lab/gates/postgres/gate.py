@@ -144,10 +144,11 @@ def _inside(server: PostgresServer, given: dict[str, Any]) -> Broken | None:
 
 def _begins_to_ask(server: PostgresServer, given: dict[str, Any]) -> ClockDecides | None:
     """Is this the first command in which the server's clock decides? Then all begins anew, with a virtual one. Or the
-    first that compares one that is rounded?"""
+    first that compares one that is rounded? By the real one, two times that are cut are the same or not by chance."""
     text = text_of(given)
     rounded = steps_by(text)
-    if (server.timed and rounded <= server.steps_by) or not by_the_clock(text, timed=False):
+    decides = by_the_clock(text, timed=False) or (not server.timed and server.unseen.cuts(text))
+    if (server.timed and rounded <= server.steps_by) or not decides:
         return None
     server.steps_by = max(rounded, server.steps_by)
     server.becomes_timed()

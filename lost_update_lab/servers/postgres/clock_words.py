@@ -53,6 +53,8 @@ _COARSE = re.compile(
     r"|\b(?:date_trunc|date_bin|extract|date_part|floor|round|trunc|cast)\s*\(|::\s*(?:date|bigint|integer|int\d?)\b",
     re.IGNORECASE,
 )
+#: what cuts the time that follows it
+_CUTS = re.compile(r"\b(?:date_trunc|date_bin|floor|round|trunc)\s*\([^()]*$", re.IGNORECASE)
 _UNITS = {"minute": 60, "hour": 3600}
 _LIMITS = re.compile(r"\b(?:lock|statement)_timeout\b|\b(?:RESET|DISCARD)\s+ALL\b", re.IGNORECASE)
 
@@ -78,6 +80,13 @@ def decides(text: str) -> bool:
     """Is the clock compared with something, reckoned with, or told to the client? If not, it is only written down."""
     found = [each for each in _ASKS.finditer(text) if _is_clock(each)]
     return any(not (writes(text) and is_stamp(text, *each.span())) for each in found)
+
+
+@lru_cache(maxsize=1 << 12)
+def cuts(text: str) -> bool:
+    """Does it write down a time that is cut? Two that are written one after the other may be the same."""
+    found = [each for each in _ASKS.finditer(text) if _is_clock(each)]
+    return writes(text) and any(each["precision"] or _CUTS.search(text, 0, each.start()) for each in found)
 
 
 @lru_cache(maxsize=1 << 12)

@@ -10,8 +10,9 @@ from typing import Any
 from lost_update_lab.model.errors import Broken
 from lost_update_lab.servers.compound import names_one, words_of
 from lost_update_lab.servers.numbers import IN_A_ROW, NUMBER
-from lost_update_lab.servers.postgres.clock_words import asks, decides
+from lost_update_lab.servers.postgres.clock_words import asks, cuts, decides
 from lost_update_lab.servers.postgres.transactions import lasts_inside
+from lost_update_lab.servers.stamps import writes
 from lost_update_lab.snapshot.catalogue import OF_THE_USER, OWN
 from lost_update_lab.telling.narrative import shortened
 
@@ -47,6 +48,12 @@ DEFAULTS = (
 DATED = (
     "SELECT DISTINCT relname FROM pg_attrdef JOIN pg_class c ON c.oid = adrelid JOIN pg_namespace n "  # noqa: S608
     f"ON n.oid = relnamespace WHERE pg_get_expr(adbin, adrelid) ~ '\\m{OWN[0]}\\.' AND {OF_THE_USER}"
+)
+#: tables with a column of times that are cut, as timestamptz(0) is
+CUT = (
+    "SELECT relname FROM pg_attribute JOIN pg_class c ON c.oid = attrelid "  # noqa: S608  (names of our own)
+    "JOIN pg_namespace n ON n.oid = relnamespace WHERE atttypmod BETWEEN 0 AND 5 AND NOT attisdropped AND atttypid IN "
+    f"('timestamptz'::regtype, 'timestamp'::regtype, 'timetz'::regtype, 'time'::regtype) AND {OF_THE_USER}"
 )
 #: a table whose rows lie in those above it, or go with theirs
 _TAKES_ALONG = """
@@ -135,6 +142,7 @@ QUESTIONS = {
     b"sources": SOURCES,
     b"defaults": DEFAULTS,
     b"dated": DATED,
+    b"cut": CUT,
     b"called": CALLED_IN_POSTGRES,
     b"calling": CALLING,
     b"sequences": SEQUENCES,
@@ -223,6 +231,18 @@ class HiddenOnPostgres:
     def dated(self) -> set[str]:
         """Tables with such a column, and what writes to one unseen."""
         return self._with_above(self.names_of(b"dated"))
+
+    def cuts(self, text: str) -> bool:
+        """Does this command write the clock's time into a table that cuts it, or cut it itself?"""
+        if cuts(text):
+            return True
+        return (
+            asks(text) and writes(text) and not self._cutting.isdisjoint(words_of(text.partition(" ← ")[0]))
+        )
+
+    @cached_property
+    def _cutting(self) -> set[str]:
+        return {(name or b"").decode().lower() for (name,) in self.ask(b"cut")}
 
     def _texts(self, question: bytes) -> list[tuple[str, str]]:
         return [((name or b"").decode().lower(), (text or b"").decode()) for name, text in self.ask(question)]

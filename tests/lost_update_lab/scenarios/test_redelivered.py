@@ -98,6 +98,15 @@ def test_a_crash_after_the_last_command(trial: Trial) -> None:
 
 
 @pytest.mark.deep
+@pytest.mark.parametrize("retry", ["redelivered", "delivered twice"])
+def test_a_queue_delivers_until_one_delivery_ends(trial: Trial, retry: str) -> None:
+    """With two crashes, both deliveries died before they had begun: the task was lost, and the code accused."""
+    law = lambda: charges() == 1, "the invoice is charged once"
+    for invariant in (law, None):
+        result = trial(of(pay_with_a_key, 1), setup=invoices, invariant=invariant, retry=retry, crashes=2)
+        assert result.verdict == "kept", str(result)
+
+
 def test_a_second_delivery_that_fails_is_reported(trial: Trial) -> None:
     def fails(invoice: int, sql: Any) -> None:
         pay_at_once(invoice, sql, "one")

@@ -180,3 +180,33 @@ def test_the_session_that_is_handed_in_is_new_in_each_schedule(
     """It kept what the schedule before had made known to it: "not repeatable"."""
     result = trial([(withdraws_if_new, remembers)] * 2, setup=one_account, control=False)
     assert result.verdict == "violated", str(result)
+
+
+HELD = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+
+
+def timed_account() -> None:
+    with connect() as sql:
+        sql.execute("CREATE TABLE account (balance int, changed timestamptz)")
+        sql.execute("INSERT INTO account VALUES (100, now())")
+
+
+def adds_by_its_version() -> None:
+    for _ in range(3):
+        with connect() as sql:
+            balance, changed = sql.execute("SELECT balance, changed FROM account").fetchone() or (0, None)
+            adds = "UPDATE account SET balance = %s, changed = now() WHERE changed = %s"
+            if sql.execute(adds, [balance + 1, changed]).rowcount:
+                return
+
+
+def test_what_is_recorded_keeps_no_session(trial: Callable[..., Result]) -> None:
+    """Each run is executed, and stops in the middle of a connection. The server had no room after 500 of them."""
+    held = list[int]()
+
+    def looks(sql: Any) -> bool:
+        held.append(sql.execute(HELD).fetchone()[0])
+        return True
+
+    trial([adds_by_its_version] * 3, setup=timed_account, invariant=looks, control=False, budget=12.0)
+    assert max(held) < 2 * FEW

@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from lost_update_lab import Result
-from lost_update_lab.scenarios.ties import TIE
+from lost_update_lab.scenarios.ties import OLDER, TIE
 
 Trial = Callable[..., Result]
 
@@ -81,6 +81,43 @@ def test_a_time_that_is_cut_to_the_second_is_a_tie(trial: Trial, order: str, not
     result = trial([(posts, True, True, order)] * 3, setup=ledger, control=False, invariant=lost)
     assert result.verdict == "violated"
     assert (TIE.format("made") in result.notes) == noted
+
+
+def versioned(cut: str, sql: Any) -> None:
+    """The server cuts the time: in the command, or in the column."""
+    while True:
+        balance, updated = sql.execute("SELECT balance, updated FROM account").fetchone()
+        adds = f"UPDATE account SET balance = %s, updated = {cut} WHERE updated = %s"
+        if sql.execute(adds, [balance + 1, updated]).rowcount:
+            return
+
+
+def of_seconds(sql: Any) -> None:
+    account(sql)
+    sql.execute("UPDATE account SET updated = '2020-01-01'")
+    sql.execute("ALTER TABLE account ALTER updated TYPE timestamptz(0)")
+
+
+def of_an_old_row(sql: Any) -> None:
+    account(sql)
+    sql.execute("UPDATE account SET updated = '2020-01-01'")
+
+
+CUTS = [("date_trunc('second', now())", of_an_old_row), ("now()", of_seconds)]
+
+
+@pytest.mark.parametrize(("cut", "setup"), CUTS)
+def test_a_version_that_the_server_cuts_is_a_tie_whenever_it_is_explored(
+    trial: Trial, cut: str, setup: Any
+) -> None:
+    """By its real clock, the third call met the second one's time, or did not, as the second was over by then."""
+    law = lambda sql: sql.execute("SELECT balance FROM account").fetchone()[0] > 101, "a deposit is lost"
+    two = trial([(versioned, cut)] * 2, setup=setup, control=False, invariant=law)
+    assert (two.verdict, OLDER.format("updated") in two.notes) == ("kept", True)
+    law = lambda sql: sql.execute("SELECT balance FROM account").fetchone() == (103,), "a deposit is lost"
+    three = trial([(versioned, cut)] * 3, setup=setup, control=False, invariant=law)
+    assert three.verdict == "violated"
+    assert any("is virtual" in note for note in three.notes)
 
 
 def last_write_wins(sql: Any) -> None:
