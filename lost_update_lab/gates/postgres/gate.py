@@ -147,7 +147,9 @@ def _begins_to_ask(server: PostgresServer, given: dict[str, Any]) -> ClockDecide
     first that compares one that is rounded? By the real one, two times that are cut are the same or not by chance."""
     text = text_of(given)
     rounded = steps_by(text)
-    decides = by_the_clock(text, timed=False) or (not server.timed and server.unseen.cuts(text))
+    decides = by_the_clock(text, timed=False) or (
+        not server.timed and (server.unseen.cuts(text) or server.unseen.stamped.meet(text))
+    )
     if (server.timed and rounded <= server.steps_by) or not decides:
         return None
     server.steps_by = max(rounded, server.steps_by)

@@ -11,6 +11,7 @@ from lost_update_lab.model.errors import Broken
 from lost_update_lab.servers.compound import names_one, words_of
 from lost_update_lab.servers.numbers import IN_A_ROW, NUMBER
 from lost_update_lab.servers.postgres.clock_words import asks, cuts, decides
+from lost_update_lab.servers.postgres.stamped import TIMES, StampedColumns, picks_by
 from lost_update_lab.servers.postgres.transactions import lasts_inside
 from lost_update_lab.servers.stamps import writes
 from lost_update_lab.snapshot.catalogue import OF_THE_USER, OWN
@@ -142,6 +143,7 @@ QUESTIONS = {
     b"sources": SOURCES,
     b"defaults": DEFAULTS,
     b"dated": DATED,
+    b"times": TIMES,
     b"cut": CUT,
     b"called": CALLED_IN_POSTGRES,
     b"calling": CALLING,
@@ -168,15 +170,6 @@ _READ = re.compile(r"\b(?:FROM|JOIN|TABLE)\s+(?:ONLY\s+)?(?:\"?\w+\"?\s*\.\s*)?\
 _DEFERS = re.compile(r"\bSET\s+CONSTRAINTS\b[^;]*\bDEFERRED\b", re.IGNORECASE)
 
 
-def picks_by(column: str, text: str) -> bool:
-    """Does this command take the first or the last row by this column?"""
-    name = rf"\"?\b{re.escape(column)}\b"
-    return bool(
-        re.search(rf"\b(?:MAX|MIN)\s*\([^()]*{name}", text, re.IGNORECASE)
-        or re.search(rf"\bORDER\s+BY\b[^;]*{name}[^;]*\b(?:LIMIT|FETCH)\b", text, re.IGNORECASE)
-    )
-
-
 class HiddenOnPostgres:
     """`shown`: the query for the contents. `ask`: one round trip beside the gates. Once a command writes what is not
     shown, answers depend on more than is known of the server."""
@@ -189,6 +182,7 @@ class HiddenOnPostgres:
         self._numbers: dict[str, bool] = {}
         self._workers: dict[str, bool] = {}
         self._clocks: dict[tuple[str, bool], str] = {}
+        self.stamped = StampedColumns(lambda: self.names_of(b"times"))
 
     def named_in(self, text: str) -> bool:
         """Does this command, without its values, name any of it?"""

@@ -212,3 +212,26 @@ def test_the_last_write_wins_in_redis(trial: Trial) -> None:
         invariant=BOTH_IN_REDIS,
     )
     assert (result.verdict, result.exhausted) == ("violated", True)
+
+
+def deposits_by_the_server(sql: Any) -> bool:
+    """Optimistic locking by the server's time of the last change."""
+    for _ in range(3):
+        balance, updated = sql.execute("SELECT balance, updated FROM account").fetchone()
+        given = [balance + 1, updated]
+        if sql.execute("UPDATE account SET balance = %s, updated = now() WHERE updated = %s", given).rowcount:
+            return True
+    return False
+
+
+@pytest.mark.parametrize("workers", [2, pytest.param(3, marks=pytest.mark.deep)])
+def test_a_time_of_the_server_is_a_version(trial: Trial, workers: int) -> None:
+    """It decides, so the server's clock is virtual: real times differ in each run."""
+    some = (
+        lambda sql: sql.execute("SELECT balance > 100 OR true FROM account").fetchone()[0],
+        "a deposit is lost",
+    )
+    operations = [(deposits_by_the_server,)] * workers
+    result = trial(operations, setup=account, control=False, invariant=some, crashes=1)
+    assert (result.verdict, result.exhausted) == ("kept", True)
+    assert "the clock of postgres is virtual: shadowed functions answer in its place" in result.notes
