@@ -29,8 +29,9 @@ class Family:
     """`most`: the commands of one program. `together`: "gather" or "group": the first program of a worker has two
     threads, or two tasks; beside it, there may be a plain worker. `operations`: of each worker, one after another.
     `of_asyncio`: also what only coroutines can do; `with_events`: threads tell each other something. `looks`: parts by
-    which a worker looks at its clock; `compares`: parts that compare what it has shown. `faults`: one of these is drawn;
-    `count`: so many faults in one schedule. `timed`: its rows hold times, which are others in each run. `seeds`: how many programs of it the long test compares."""
+    which a worker looks at its clock; `compares`: parts that compare what it has shown. `faults`: one of these is
+    drawn; `count`: so many faults in one schedule. `timed`: its rows hold times, which are others in each run. `seeds`:
+    how many programs of it the long test compares."""
 
     operation: Callable[..., Any]
     setups: Sequence[Callable[..., None]]
