@@ -12,9 +12,9 @@ from lost_update_lab.model.commands import LOOKS_AT_CLOCK
 from lost_update_lab.schedule import enabled
 from lost_update_lab.search import independence
 from lost_update_lab.under_test.servers import Servers
-from tests.lost_update_lab.differential.commands import key, sql
+from tests.lost_update_lab.differential.commands import Program, key, sql
 from tests.lost_update_lab.differential.comparison import CUT_SHORT, REFUSED, Difference, compared
-from tests.lost_update_lab.differential.families import FAMILIES
+from tests.lost_update_lab.differential.families import FAMILIES, Faults
 from tests.lost_update_lab.differential.writer import Case, case
 from tests.lost_update_lab.test_reduction import without_the_worker
 
@@ -65,13 +65,43 @@ def test_the_programs_of_a_family_lose_no_end(servers: ServersOf, name: str) -> 
     compare_all(((name, seed) for seed in range(1, FAMILIES[name].seeds)), servers, BUDGET)
 
 
-def test_a_crash_after_a_failover(servers: ServersOf) -> None:
-    """Had A died before it, B would have ended everything, and no replica would have taken over. It was left out."""
-    by_own = key("INCRBY", "count", "{own}", keep="n")
-    programs = (("finally", (by_own,), (by_own,)),), (key("SET", "count", "{n+own}"),)
-    family = FAMILIES["two faults"]
-    made = Case(family, family.setups[0], tuple((each,) for each in programs), (Fault.CRASH, Fault.FAILOVER))
-    found = compared(made, servers(""))
+# -- what was missed once -----------------------------------------------------------------------------------------
+
+
+def made(name: str, *programs: Program, faults: Faults = ()) -> Case:
+    family = FAMILIES[name]
+    return Case(family, family.setups[0], tuple((each,) for each in programs), faults)
+
+
+BY_OWN = key("INCRBY", "count", "{own}", keep="n")
+ADDS_ITS_TIME = ("look", "time"), key("ZADD", "z", "{unix}", "{own}")
+LOOKS_AND_TELLS = ("look", "time"), ("set",), key("ZADD", "z", "{unix}", "{own}")
+ASKS_TWICE = (
+    key("INCR", "first"),
+    ("asks",),
+    ("if", (key("SET", "told at first", 1),)),
+    key("INCR", "second"),
+    ("asks",),
+    ("if", (key("SET", "told", 1),)),
+)
+MISSED = {
+    # had A died before it, B would have ended everything, and no replica would have taken over
+    "a crash after a failover": made(
+        "two faults",
+        (("finally", (BY_OWN,), (BY_OWN,)),),
+        (key("SET", "count", "{n+own}"),),
+        faults=(Fault.CRASH, Fault.FAILOVER),
+    ),
+    # a thread that put off its look went on before all steps of the worker's other thread, or after all of them
+    "a look between two steps of another thread": made(
+        "clocks of threads", (("gather", (LOOKS_AND_TELLS, ASKS_TWICE)),), ADDS_ITS_TIME
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MISSED)
+def test_an_end_that_was_missed_once_is_found(servers: ServersOf, name: str) -> None:
+    found = compared(MISSED[name], servers(""))
     assert "the same" in str(found), found
 
 
@@ -81,11 +111,6 @@ def test_a_crash_after_a_failover(servers: ServersOf) -> None:
 def never_later(world: Any, steppers: Any) -> list[Any]:
     """A wrong reduction: whoever has not looked at a clock at once does so only when there is nothing else to do."""
     return [task for task in steppers if world.full and task.op is LOOKS_AT_CLOCK and not task.fresh]
-
-
-def made(name: str, *programs: Any) -> Case:
-    family = FAMILIES[name]
-    return Case(family, family.setups[0], tuple((each,) for each in programs), ())
 
 
 READS_AND_WRITES = (
