@@ -15,7 +15,7 @@ the second) is told in a note.
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain
 
@@ -53,37 +53,48 @@ def ties(orders: Sequence[Serial], tables: Collection[Table]) -> Iterator[str]:
 
 
 def _may_tie(serial: Serial, names: Sequence[str], looks: bool) -> bool:
-    commands = [step.command for step in serial.steps]
+    commands, again = [step.command for step in serial.steps], _looks_again(serial)
     compared = _named(_SELECTS, names, commands) if looks else []
-    if (compared or _named(_BY, names, commands)) and _meet(
-        _uses(serial, compared, _is_written(serial, names))
-    ):
+    by_rows = compared or _named(_BY, names, commands)
+    if by_rows and _meet(_uses(serial, compared, _is_written(serial, names)), again):
         return True
     passed = _passed(serial)
-    return looks and _meet((step.task, unix_times(step.command, passed)) for step in serial.steps)
+    return looks and _meet(((step.task, unix_times(step.command, passed)) for step in serial.steps), again)
+
+
+def _looks_again(serial: Serial) -> Collection[str]:
+    """Who looks at a clock more than once, its own or the server's."""
+    asks = Counter(step.task for step in serial.steps if _asks(step.command))
+    return {who for who, count in (asks + Counter(serial.looks_of)).items() if count > 1}
+
+
+def _asks(command: str) -> bool:
+    return of_postgres.asks(command) or of_mariadb.asks(command)
 
 
 def _uses(serial: Serial, compared: Sequence[str], written: bool) -> Uses:
     """`compared`: columns, in Python; `written`: rows hold the time of their writing, and it may be met."""
     passed = _passed(serial)
     for step in serial.steps:
-        asks = of_postgres.asks(step.command) or of_mariadb.asks(step.command)
-        used = {NOW if is_now(time, passed) else time for time in _written(step.command)}
-        meets = written and (asks or _named(_SELECTS, compared, [step.command]))
-        yield step.task, used | {NOW} if meets else used
+        told = TIME.findall(step.command)
+        now = any(is_now(time, passed) for time in told)
+        used = {time for time in _written(step.command) if not is_now(time, passed)}
+        meets = written and (now or _asks(step.command) or _named(_SELECTS, compared, [step.command]))
+        yield step.task, used | {NOW} if meets or (now and _WRITE.match(step.command)) else used
 
 
 def _written(command: str) -> Sequence[str]:
     return TIME.findall(command) if _WRITE.match(command) else []
 
 
-def _meet(uses: Uses) -> bool:
-    """Does the same time occur in the commands of two threads or coroutines?"""
-    users = defaultdict[str, set[str]](set)
+def _meet(uses: Uses, again: Collection[str] = ()) -> bool:
+    """Does the same time occur in the commands of two threads or coroutines? Or in two of one that looks at a clock
+    `again`: the one it has written would be over by then."""
+    users = defaultdict[str, list[str]](list)
     for who, times in uses:
-        for time in times:
-            users[time].add(who)
-    return any(len(found) > 1 for found in users.values())
+        for time in {*times}:
+            users[time].append(who)
+    return any(len({*found}) > 1 or any(found.count(who) > 1 for who in again) for found in users.values())
 
 
 def _is_written(serial: Serial, columns: Collection[str]) -> bool:

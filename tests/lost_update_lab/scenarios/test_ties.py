@@ -11,7 +11,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from lost_update_lab import Result
+from lost_update_lab import Result, worker
 from lost_update_lab.scenarios.ties import TIE
 
 Trial = Callable[..., Result]
@@ -175,3 +175,47 @@ def test_the_last_write_wins_in_redis(trial: Trial) -> None:
         invariant=BOTH_IN_REDIS,
     )
     assert (result.verdict, result.exhausted) == ("violated", True)
+
+
+def writes_an_entry(sql: Any) -> None:
+    sql.execute("INSERT INTO entry (amount, balance, made) VALUES (1, 1, %s)", [datetime.now(UTC)])
+
+
+def cleans_up(sql: Any) -> Any:
+    """Returns how many were older than its look. Only a DELETE compares the time."""
+    return sql.execute("DELETE FROM entry WHERE made < %s AND amount = 1", [datetime.now(UTC)]).rowcount
+
+
+def writes_and_cleans_up(sql: Any) -> Any:
+    writes_an_entry(sql)
+    return cleans_up(sql)
+
+
+def cleans_up_by_the_server(sql: Any) -> Any:
+    sql.execute("INSERT INTO entry (amount, balance, made) VALUES (1, 1, now())")
+    return sql.execute("DELETE FROM entry WHERE made < now() AND amount = 1").rowcount
+
+
+def cleans_up_in_redis(redis: Any) -> Any:
+    redis.zadd("moments", {"mine": round(time.time(), 6)})
+    return redis.zremrangebyscore("moments", 0, f"({time.time():.6f}")
+
+
+def reads_the_ledger(sql: Any) -> None:
+    sql.execute("SELECT balance FROM entry")
+
+
+@pytest.mark.parametrize(
+    "operations",
+    [
+        [(writes_an_entry,), (cleans_up,)],
+        [(writes_and_cleans_up,), (reads_the_ledger,)],
+        [worker("A", writes_an_entry).then(cleans_up), (reads_the_ledger,)],
+        [(cleans_up_by_the_server,), (reads_the_ledger,)],
+        [(cleans_up_in_redis,), (reads_the_ledger,)],
+    ],
+)
+def test_what_was_written_before_a_look_is_older(trial: Trial, operations: Any) -> None:
+    nothing = lambda *results: "1" not in repr(results), "something was older"
+    result = trial(operations, setup=ledger, control=False, invariant=nothing)
+    assert result.verdict == "violated"
