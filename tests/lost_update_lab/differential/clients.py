@@ -43,6 +43,7 @@ class Blocking:
     each thread takes a connection of its own from there."""
 
     connects: Callable[[], AbstractContextManager[Any]] | None = None
+    messages: Any = None  # a subscription
 
     def __init__(self, sql: Any = None, keys: Any = None, of_mariadb: bool = False) -> None:
         self.sql, self.keys, self.of_mariadb = sql, keys, of_mariadb
@@ -72,6 +73,17 @@ class Blocking:
             watching.multi()
             watching.set(name, value, **lease)
             return watching.execute()
+
+    async def hear(self, seconds: float) -> Any:
+        """A message that has come over the subscription, or comes by then."""
+        found = self.messages.get_message(timeout=seconds)
+        return found and found["data"]
+
+    async def subscribe(self, channel: str) -> None:
+        self.messages.subscribe(channel)
+
+    async def unsubscribe(self, channel: str) -> None:
+        self.messages.unsubscribe(channel)
 
     async def sleep(self, seconds: float) -> None:
         time.sleep(seconds)
@@ -125,6 +137,7 @@ class OfAsyncio:
     """The same of asyncio; aiomysql. Tasks of a worker share them."""
 
     connects: Callable[[], AbstractAsyncContextManager[Any]] | None = None
+    messages: Any = None
 
     def __init__(self, sql: Any = None, keys: Any = None, of_mariadb: bool = False) -> None:
         self.sql, self.keys, self.of_mariadb = sql, keys, of_mariadb
@@ -154,6 +167,16 @@ class OfAsyncio:
             watching.multi()
             watching.set(name, value, **lease)
             return await watching.execute()
+
+    async def hear(self, seconds: float) -> Any:
+        found = await self.messages.get_message(timeout=seconds)
+        return found and found["data"]
+
+    async def subscribe(self, channel: str) -> None:
+        await self.messages.subscribe(channel)
+
+    async def unsubscribe(self, channel: str) -> None:
+        await self.messages.unsubscribe(channel)
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)

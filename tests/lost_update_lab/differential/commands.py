@@ -206,6 +206,44 @@ def one_counter(redis: Any) -> None:
     redis.set("count", 5)
 
 
+STREAM_READS = (
+    key("XLEN", "s", keep="n"),
+    key("XREADGROUP", "GROUP", "g", "c{own}", "COUNT", 1, "STREAMS", "s", ">", keep="done"),
+    key("XREADGROUP", "GROUP", "g", "c{own}", "COUNT", 1, "BLOCK", 400, "STREAMS", "s", ">", keep="done"),
+    key("XREAD", "COUNT", 1, "BLOCK", 400, "STREAMS", "s", "1-1", keep="done"),
+    key("XRANGE", "s", "-", "+", keep="done"),
+)
+STREAM_WRITES = (
+    key("XADD", "s", "*", "of", "{own}", keep="done"),
+    key("XADD", "s", "MAXLEN", 1, "*", "of", "{own}", keep="done"),
+    key("XTRIM", "s", "MAXLEN", 1, keep="n"),
+    key("XACK", "s", "g", "1-1", keep="done"),
+    key("XDEL", "s", "1-1", keep="done"),
+    key("XGROUP", "SETID", "s", "g", "0"),
+    key("DEL", "s", keep="done"),
+    key("INCR", "count", keep="n"),
+    ("multi", (("XADD", "s", "*", "of", "{own}"), ("INCR", "count"))),
+)
+#: what comes over a subscription is heard, or not
+MESSAGE_READS = (("hear", 0.0), ("hear", 0.0), ("hear", 0.4), ("hear", 2.0), key("GET", "count", keep="n"))
+MESSAGE_WRITES = (
+    key("PUBLISH", "go", "{own}", keep="n"),
+    key("PUBLISH", "go", "{n+own}", keep="done"),
+    key("PUBLISH", "elsewhere", "{own}", keep="done"),
+    key("SET", "count", "{n+own}"),
+    key("INCR", "count", keep="n"),
+    ("multi", (("INCR", "count"), ("PUBLISH", "go", "{own}"))),
+    ("subscribe", "elsewhere"),
+    ("unsubscribe", "go"),
+)
+
+
+def one_stream(redis: Any) -> None:
+    one_counter(redis)
+    redis.xgroup_create("s", "g", id="0", mkstream=True)
+    redis.xadd("s", {"of": 0}, id="1-1")
+
+
 def accounts_and_a_counter(sql: Any, redis: Any) -> None:
     two_accounts(sql)
     one_counter(redis)

@@ -146,6 +146,15 @@ FAMILIES: Mapping[str, Family] = {
     "in MariaDB": replace(_MARIADB, levels=(*MARIADB_LEVELS, "SERIALIZABLE"), most=3),
     "three in MariaDB": replace(_MARIADB, workers=3, faults=NO_FAULT),
     "tasks in MariaDB": replace(_MARIADB, operation=run.by_asyncio_in_mariadb, faults=OF_SQL),
+    "streams": replace(
+        _REDIS, setups=(of.one_stream,), reads=of.STREAM_READS, writes=of.STREAM_WRITES, most=3, timed=True
+    ),
+    "messages": replace(
+        _REDIS, operation=run.subscribed, reads=of.MESSAGE_READS, writes=of.MESSAGE_WRITES, most=3
+    ),
+    "messages of asyncio": replace(
+        _REDIS, operation=run.subscribed_by_asyncio, reads=of.MESSAGE_READS, writes=of.MESSAGE_WRITES
+    ),
     "in both": replace(_BOTH, most=4),
     "two faults": replace(_BOTH, faults=_TWO_FAULTS, count=2),
     "clocks and rows": replace(_ROWS, most=3),

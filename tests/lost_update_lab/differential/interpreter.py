@@ -52,7 +52,7 @@ class Interpreter:
 
     async def do_multi(self, commands: Sequence[Sequence[Any]]) -> None:
         found = await self.clients.multi([list(map(self.memory.filled, each)) for each in commands])
-        numbers = [int(each) for each in found if each is not None]
+        numbers = [int(each) for each in found if str(each).isdigit()]
         self.memory.n = numbers[-1] if numbers else 0
 
     async def do_watch(self, name: str, lease: int) -> None:
@@ -67,6 +67,17 @@ class Interpreter:
             memory.done = True
         except redis.WatchError:
             memory.done = False
+
+    async def do_hear(self, seconds: float) -> None:
+        found = await self.clients.hear(seconds)
+        self.memory.done = found is not None
+        self.memory.n = int(found or 0)
+
+    async def do_subscribe(self, channel: str) -> None:
+        await self.clients.subscribe(channel)
+
+    async def do_unsubscribe(self, channel: str) -> None:
+        await self.clients.unsubscribe(channel)
 
     async def do_transaction(self, level: str, program: Program, end: str) -> None:
         if self.clients.of_mariadb:

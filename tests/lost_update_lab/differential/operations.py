@@ -51,6 +51,14 @@ def by_threads(program: Program, own: int, sql: Any, redis: Any) -> Any:
     return _blocking(clients, program, own)
 
 
+def subscribed(program: Program, own: int, redis: Any) -> Any:
+    clients = Blocking(keys=redis)
+    with redis.pubsub(ignore_subscribe_messages=True) as clients.messages:
+        clients.messages.subscribe("go")
+        clients.messages.get_message(timeout=1)  # that it has subscribed
+        return _blocking(clients, program, own)
+
+
 def with_a_pool(size: int, program: Program, own: int) -> Any:
     """Each thread takes its connection from a pool."""
     settings = {"autocommit": True}
@@ -113,6 +121,15 @@ async def by_tasks(program: Program, own: int) -> str:
 async def by_asyncio_in_redis(program: Program, own: int) -> str:
     async with redis.asyncio.Redis.from_url(os.environ["REDIS_URL"]) as keys:
         return await _result(OfAsyncio(keys=keys), program, own)
+
+
+async def subscribed_by_asyncio(program: Program, own: int) -> str:
+    async with redis.asyncio.Redis.from_url(os.environ["REDIS_URL"]) as keys:
+        clients = OfAsyncio(keys=keys)
+        async with keys.pubsub(ignore_subscribe_messages=True) as clients.messages:
+            await clients.messages.subscribe("go")
+            await clients.messages.get_message(timeout=1)
+            return await _result(clients, program, own)
 
 
 async def by_asyncio_in_mariadb(program: Program, own: int) -> str:
