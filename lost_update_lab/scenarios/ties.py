@@ -1,10 +1,12 @@
-"""Two operations would see the same time, one of them writes it, and a command orders rows by it, or looks for it.
+"""Two looks at a clock would see the same time, one writes it, and a command orders rows by it, or looks for it.
 
     A: INSERT … 12:00:01   COMMIT                   B: INSERT … 12:00:01   COMMIT
     C: SELECT … ORDER BY made DESC LIMIT 1          A's row or B's: that is open
 
     A: looks: 12:00:01     B: looks: 12:00:01       B: UPDATE … SET at = 12:00:01 WHERE at <= 12:00:01
     A: UPDATE … SET at = 12:00:01 WHERE at <= 12:00:01: the last write wins, and A's was the earlier one
+
+    A: INSERT … 12:00:01   looks: 12:00:01          A: DELETE … WHERE at < 12:00:01: its own row was older
 
 The workers' clocks stand still while no time passes, where real ones hardly show one time twice. So in such a case all
 begins again, each look at a clock is a decision of its own, and shows 1 µs more than the one before
@@ -58,8 +60,14 @@ def _may_tie(serial: Serial, names: Sequence[str], looks: bool) -> bool:
     by_rows = compared or _named(_BY, names, commands)
     if by_rows and _meet(_uses(serial, compared, _is_written(serial, names)), again):
         return True
+    return looks and _meet(_in_redis(serial), again)
+
+
+def _in_redis(serial: Serial) -> Uses:
+    """What is read there may be compared in Python."""
     passed = _passed(serial)
-    return looks and _meet(((step.task, unix_times(step.command, passed)) for step in serial.steps), again)
+    for step in serial.steps:
+        yield step.task, {*unix_times(step.command, passed), *unix_times(step.reply, passed)}
 
 
 def _looks_again(serial: Serial) -> Collection[str]:
@@ -76,8 +84,7 @@ def _uses(serial: Serial, compared: Sequence[str], written: bool) -> Uses:
     """`compared`: columns, in Python; `written`: rows hold the time of their writing, and it may be met."""
     passed = _passed(serial)
     for step in serial.steps:
-        told = TIME.findall(step.command)
-        now = any(is_now(time, passed) for time in told)
+        now = any(is_now(time, passed) for time in TIME.findall(step.command))
         used = {time for time in _written(step.command) if not is_now(time, passed)}
         meets = written and (now or _asks(step.command) or _named(_SELECTS, compared, [step.command]))
         yield step.task, used | {NOW} if meets or (now and _WRITE.match(step.command)) else used

@@ -219,3 +219,23 @@ def test_what_was_written_before_a_look_is_older(trial: Trial, operations: Any) 
     nothing = lambda *results: "1" not in repr(results), "something was older"
     result = trial(operations, setup=ledger, control=False, invariant=nothing)
     assert result.verdict == "violated"
+
+
+def writes_its_time_in_redis(redis: Any) -> None:
+    redis.set("at", f"{time.time():.6f}")
+
+
+def compares_what_redis_holds(redis: Any) -> bool:
+    """Its look may come before the other one's, which it reads then."""
+    looked = time.time()
+    return float(redis.get("at")) <= looked
+
+
+def test_a_time_that_is_read_from_redis_may_be_later_than_a_look(trial: Trial) -> None:
+    result = trial(
+        [(writes_its_time_in_redis,), (compares_what_redis_holds,)],
+        setup=lambda redis: redis.set("at", 0),
+        control=False,
+        invariant=lambda wrote, earlier: earlier is not False,
+    )
+    assert result.verdict == "violated"
