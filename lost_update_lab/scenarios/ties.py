@@ -45,6 +45,11 @@ def may_tie(orders: Sequence[Serial], tables: Collection[Table], looks: bool) ->
     return any(_may_tie(serial, names, looks) for serial in orders)
 
 
+def asks_the_server(orders: Sequence[Serial]) -> bool:
+    """Does a command ask for the server's clock, if only to write down what it shows?"""
+    return any(_asks(step.command) for serial in orders for step in serial.steps)
+
+
 def ties(orders: Sequence[Serial], tables: Collection[Table]) -> Iterator[str]:
     """What is a tie even if no clock is shown the same time twice. Once at most."""
     for serial in orders:

@@ -239,3 +239,23 @@ def test_a_time_that_is_read_from_redis_may_be_later_than_a_look(trial: Trial) -
         invariant=lambda wrote, earlier: earlier is not False,
     )
     assert result.verdict == "violated"
+
+
+def is_written_by_the_server(sql: Any) -> None:
+    sql.execute("INSERT INTO entry (amount, balance, made) VALUES (1, 1, now())")
+
+
+def counts_by_its_own_clock(sql: Any) -> Any:
+    made = datetime.now(UTC)
+    return sql.execute("SELECT count(*) FROM entry WHERE made < %s AND amount = 1", [made]).fetchone()[0]
+
+
+def test_the_servers_clock_and_a_workers_agree(trial: Trial) -> None:
+    """The server wrote the real time, so the answer depended on how long the search had taken by then."""
+    result = trial(
+        [(is_written_by_the_server,), (counts_by_its_own_clock,)],
+        setup=ledger,
+        control=False,
+        invariant=lambda wrote, older: older != 1,
+    )
+    assert (result.verdict, result.exhausted) == ("violated", True)
