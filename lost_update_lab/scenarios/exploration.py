@@ -34,7 +34,7 @@ from lost_update_lab.scenarios.meanwhile import Meanwhile
 from lost_update_lab.scenarios.progress import SearchProgress, Watched
 from lost_update_lab.scenarios.schedule import Schedule, told
 from lost_update_lab.scenarios.serial import Serial, SerialOrders
-from lost_update_lab.scenarios.ties import may_tie
+from lost_update_lab.scenarios.ties import asks_the_server, may_tie
 from lost_update_lab.schedule.schedule_id import Diverged, decode
 from lost_update_lab.search.poll_calibration import calibrate_polls
 from lost_update_lab.search.search import Search
@@ -92,6 +92,10 @@ class Opened:
     unsteady: set[type] = field(default_factory=set)
     #: the operations write times that would be the same one after the other, and look for them (ties.py)
     distinct_times: bool = False
+    #: workers look at their own clocks, and the database's clock writes times: both are virtual, so that they agree
+    two_clocks: bool = False
+    #: `by_server` and `left_out` before any run
+    at_first: tuple[ByServer, Names] | None = None
     has_run: bool = False
     #: what the first run has left in the user's modules, as each worker's own; and the cached functions that have asked
     memory: Memory | None = None
@@ -166,6 +170,8 @@ class Opened:
         database = self.of.server(*where, self.by_server)
         database.reader = reader
         stack.callback(database.close)
+        if self.two_clocks and not self.addresses.on_mariadb:
+            database.becomes_timed()
         yield database
         if self.keys:
             redis = RedisServer(self.addresses.redis)
@@ -229,11 +235,18 @@ def _looked_at(
     """Run the serial orders. Returns False if some value differs each time: then all starts over without it."""
     opened.judge.serial = serial = SerialOrders(harness, system)
     before = opened.by_server, opened.left_out
+    opened.at_first = opened.at_first or before
     volatile(serial, opened)
     if before != (opened.by_server, opened.left_out):
         return False
     opened.remembered, opened.carried = tuple(serial.remembered), tuple(serial.carried)
     opened.touched = frozenset(table.title for table in system.database.changed())
+    if not opened.two_clocks and serial.looks and asks_the_server(serial.all()):
+        opened.two_clocks = True
+        opened.by_server, opened.left_out = (
+            opened.at_first
+        )  # the real times that it wrote were others in each run
+        return False
     if not opened.distinct_times and may_tie(serial.all(), opened.database.tables, serial.looks):
         opened.distinct_times = True
         return False

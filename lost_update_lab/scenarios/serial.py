@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import product
 from typing import Any
@@ -59,6 +59,8 @@ class Serial:
     #: as in World, if the run was followed
     commands: tuple[tuple[Op, str], ...] = ()
     gaps: tuple[Gap, ...] = ()
+    #: how often each thread has looked at its wall clock
+    looks_of: Mapping[str, int] = field(default_factory=dict)
 
     def fits(self, others: Collection[Gap]) -> bool:
         """Did the same leases end between the same workers in a schedule with these gaps?"""
@@ -343,6 +345,7 @@ class SerialOrders:
             tuple(run.steps),
             tuple(run.commands),
             tuple(chooser.gaps),
+            dict(run.looks_of),
         )
 
     def _once(self, chooser: InOrder, trace: Callable[..., None] | None) -> Run:

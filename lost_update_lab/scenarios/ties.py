@@ -1,10 +1,12 @@
-"""Two operations would see the same time, one of them writes it, and a command orders rows by it, or looks for it.
+"""Two looks at a clock would see the same time, one writes it, and a command orders rows by it, or looks for it.
 
     A: INSERT … 12:00:01   COMMIT                   B: INSERT … 12:00:01   COMMIT
     C: SELECT … ORDER BY made DESC LIMIT 1          A's row or B's: that is open
 
     A: looks: 12:00:01     B: looks: 12:00:01       B: UPDATE … SET at = 12:00:01 WHERE at <= 12:00:01
     A: UPDATE … SET at = 12:00:01 WHERE at <= 12:00:01: the last write wins, and A's was the earlier one
+
+    A: INSERT … 12:00:01   looks: 12:00:01          A: DELETE … WHERE at < 12:00:01: its own row was older
 
 The workers' clocks stand still while no time passes, where real ones hardly show one time twice. So in such a case all
 begins again, each look at a clock is a decision of its own, and shows 1 µs more than the one before
@@ -15,7 +17,7 @@ the second) is told in a note.
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain
 
@@ -50,6 +52,11 @@ def may_tie(orders: Sequence[Serial], tables: Collection[Table], looks: bool) ->
     return any(_may_tie(serial, names, looks) for serial in orders)
 
 
+def asks_the_server(orders: Sequence[Serial]) -> bool:
+    """Does a command ask for the server's clock, if only to write down what it shows?"""
+    return any(_asks(step.command) for serial in orders for step in serial.steps)
+
+
 def ties(orders: Sequence[Serial], tables: Collection[Table], sentence: str = TIE) -> Iterator[str]:
     """What is a tie even if no clock is shown the same time twice. Once at most."""
     for serial in orders:
@@ -62,8 +69,7 @@ def ties(orders: Sequence[Serial], tables: Collection[Table], sentence: str = TI
 
 def _stamps(command: str) -> Sequence[str]:
     """The times that it writes, the server's own too."""
-    asks = _WRITE.match(command) and (of_postgres.asks(command) or of_mariadb.asks(command))
-    return [*_written(command), NOW] if asks else _written(command)
+    return [*_written(command), NOW] if _WRITE.match(command) and _asks(command) else _written(command)
 
 
 def _is_cut(serial: Serial, column: str) -> bool:
@@ -73,38 +79,55 @@ def _is_cut(serial: Serial, column: str) -> bool:
 
 
 def _may_tie(serial: Serial, names: Sequence[str], looks: bool) -> bool:
-    commands = [step.command for step in serial.steps]
+    commands, again = [step.command for step in serial.steps], _looks_again(serial)
     compared, by = _named(_SELECTS, names, commands) if looks else [], _named(_BY, names, commands)
     written = _is_written(serial, names)
-    if (compared or by) and _meet(_uses(serial, compared, written)):
+    if (compared or by) and _meet(_uses(serial, compared, written), again):
         return True
     if any(_comes_twice(serial, name) for name in by):
         return True
+    return looks and _meet(_in_redis(serial), again)
+
+
+def _in_redis(serial: Serial) -> Uses:
+    """What is read there may be compared in Python."""
     passed = _passed(serial)
-    return looks and _meet((step.task, unix_times(step.command, passed)) for step in serial.steps)
+    for step in serial.steps:
+        yield step.task, {*unix_times(step.command, passed), *unix_times(step.reply, passed)}
+
+
+def _looks_again(serial: Serial) -> Collection[str]:
+    """Who looks at a clock more than once, its own or the server's."""
+    asks = Counter(step.task for step in serial.steps if _asks(step.command))
+    return {who for who, count in (asks + Counter(serial.looks_of)).items() if count > 1}
+
+
+def _asks(command: str) -> bool:
+    return of_postgres.asks(command) or of_mariadb.asks(command)
 
 
 def _uses(serial: Serial, compared: Sequence[str], written: bool) -> Uses:
     """`compared`: columns, in Python; `written`: rows hold the time of their writing, and it may be met."""
     passed = _passed(serial)
     for step in serial.steps:
-        asks = of_postgres.asks(step.command) or of_mariadb.asks(step.command)
-        used = {NOW if is_now(time, passed) else time for time in _written(step.command)}
-        meets = written and (asks or _named(_SELECTS, compared, [step.command]))
-        yield step.task, used | {NOW} if meets else used
+        now = any(is_now(time, passed) for time in TIME.findall(step.command))
+        used = {time for time in _written(step.command) if not is_now(time, passed)}
+        meets = written and (now or _asks(step.command) or _named(_SELECTS, compared, [step.command]))
+        yield step.task, used | {NOW} if meets or (now and _WRITE.match(step.command)) else used
 
 
 def _written(command: str) -> Sequence[str]:
     return TIME.findall(command) if _WRITE.match(command) else []
 
 
-def _meet(uses: Uses) -> bool:
-    """Does the same time occur in the commands of two threads or coroutines?"""
-    users = defaultdict[str, set[str]](set)
+def _meet(uses: Uses, again: Collection[str] = ()) -> bool:
+    """Does the same time occur in the commands of two threads or coroutines? Or in two of one that looks at a clock
+    `again`: the one it has written would be over by then."""
+    users = defaultdict[str, list[str]](list)
     for who, times in uses:
-        for time in times:
-            users[time].add(who)
-    return any(len(found) > 1 for found in users.values())
+        for time in {*times}:
+            users[time].append(who)
+    return any(len({*found}) > 1 or any(found.count(who) > 1 for who in again) for found in users.values())
 
 
 def _is_written(serial: Serial, columns: Collection[str]) -> bool:

@@ -155,6 +155,7 @@ def _step(world: World, task: Task, transition: Transition) -> Task:
             virtual_clock.meets_news(world, task)
         task.leases, task.seen, task.refused_by = world.leases(), mark, ()
     task.own_step = polls and task.seen == mark
+    enabled.may_look_again(task)
     if task.op.server:
         server = world.servers[task.op.server]
         server.before_step(task.op)

@@ -11,6 +11,8 @@ from lost_update_lab.model.workers import State, Task, WorkerProcess
 from lost_update_lab.schedule import faults, virtual_clock
 from lost_update_lab.schedule.world import World
 
+#: what no clock shows
+NEVER = -1
 #: from so many tries in a row on a pause need not end after each of them
 FEW_ATTEMPTS = 4
 
@@ -103,7 +105,7 @@ def _heard_later(steppers: Sequence[Task]) -> list[Task]:
 
 def _looks_later(world: World, steppers: Sequence[Task]) -> list[Task]:
     """Those that did not look at their clock at once. That they do later makes a difference only when it shows another
-    time then: somebody has looked meanwhile, or time has passed."""
+    time then (somebody has looked meanwhile, or time has passed), or when another thread of theirs has gone on."""
     found = []
     for task in steppers:
         if task.op is LOOKS_AT_CLOCK or task.op is LOOKS_LATER:
@@ -111,6 +113,14 @@ def _looks_later(world: World, steppers: Sequence[Task]) -> list[Task]:
             task.op = LOOKS_LATER if the_same and world.full else LOOKS_AT_CLOCK
             found += [task] if task.op is LOOKS_LATER else []
     return found
+
+
+def may_look_again(task: Task) -> None:
+    """What this thread does now may be seen in the memory of its process. So for the other threads there that have put
+    off their look, it makes a difference whether they look, and go on, before or after it."""
+    for other in task.worker.tasks:
+        if other is not task and (other.op is LOOKS_AT_CLOCK or other.op is LOOKS_LATER):
+            other.stood_at = NEVER
 
 
 def late(world: World, until: int) -> list[str]:

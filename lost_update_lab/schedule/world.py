@@ -6,6 +6,7 @@ with real threads) and an in-memory run (runs/in_memory_run.py) both go on from 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
@@ -62,6 +63,8 @@ class World:
     #: no two looks at a clock are shown the same time (ties.py); the last that one was shown
     distinct_times: bool = False
     looked: int = -1
+    #: how often each thread has looked at its wall clock
+    looks_of: Counter[str] = field(default_factory=Counter)
     #: the leases of which it counts whether they end between two operations (serial.py); those that did
     counted: Collection[Lease] = ()
     gaps: tuple[Gap, ...] = ()
@@ -159,6 +162,8 @@ class World:
         """A worker's thread, or a server, looks at its wall clock. Returns what it shows. The servers' clocks show no
         less from then on."""
         self.looked = shows = self.shown
+        if task:
+            self.looks_of[task.name] += 1
         if self.distinct_times:
             for server in self.servers.values():
                 if server.timed:

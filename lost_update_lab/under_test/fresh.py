@@ -62,9 +62,9 @@ def is_now(time: str, passed: int) -> bool:
 
 
 def unix_times(text: str, passed: int) -> Iterator[str]:
-    """The numbers in this text that are such a time, as they are written there."""
+    """The numbers in this text that are such a time, in µs: others may write it in another unit, or to more digits."""
     return (
-        each
+        str(round(float(each) / unit * 1e6))
         for each in _NUMBER.findall(text)
         if (unit := _unit_of(float(each))) and _was_shown(float(each) / unit, passed)
     )

@@ -18,7 +18,7 @@ from lost_update_lab.servers.stamps import writes
 from lost_update_lab.snapshot.catalogue import OF_THE_USER
 
 #: the columns that hold times
-TIMES = (
+TIME_COLUMNS = (
     "SELECT DISTINCT attname FROM pg_attribute JOIN pg_class c ON c.oid = attrelid "  # noqa: S608  (names of our own)
     "JOIN pg_namespace n ON n.oid = relnamespace WHERE relkind IN ('r', 'p') AND NOT attisdropped AND atttypid IN "
     f"('timestamptz'::regtype, 'timestamp'::regtype) AND {OF_THE_USER}"

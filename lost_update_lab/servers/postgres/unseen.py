@@ -11,7 +11,7 @@ from lost_update_lab.model.errors import Broken
 from lost_update_lab.servers.compound import names_one, words_of
 from lost_update_lab.servers.numbers import IN_A_ROW, NUMBER
 from lost_update_lab.servers.postgres.clock_words import asks, cuts, decides
-from lost_update_lab.servers.postgres.stamped import TIMES, StampedColumns, picks_by
+from lost_update_lab.servers.postgres.stamped import TIME_COLUMNS, StampedColumns, picks_by
 from lost_update_lab.servers.postgres.transactions import lasts_inside
 from lost_update_lab.servers.stamps import writes
 from lost_update_lab.snapshot.catalogue import OF_THE_USER, OWN
@@ -143,7 +143,7 @@ QUESTIONS = {
     b"sources": SOURCES,
     b"defaults": DEFAULTS,
     b"dated": DATED,
-    b"times": TIMES,
+    b"times": TIME_COLUMNS,
     b"cut": CUT,
     b"called": CALLED_IN_POSTGRES,
     b"calling": CALLING,

@@ -11,7 +11,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from lost_update_lab import Result
+from lost_update_lab import Result, worker
 from lost_update_lab.scenarios.ties import OLDER, TIE
 
 Trial = Callable[..., Result]
@@ -235,3 +235,87 @@ def test_a_time_of_the_server_is_a_version(trial: Trial, workers: int) -> None:
     result = trial(operations, setup=account, control=False, invariant=some, crashes=1)
     assert (result.verdict, result.exhausted) == ("kept", True)
     assert "the clock of postgres is virtual: shadowed functions answer in its place" in result.notes
+
+
+def writes_an_entry(sql: Any) -> None:
+    sql.execute("INSERT INTO entry (amount, balance, made) VALUES (1, 1, %s)", [datetime.now(UTC)])
+
+
+def cleans_up(sql: Any) -> Any:
+    """Returns how many were older than its look. Only a DELETE compares the time."""
+    return sql.execute("DELETE FROM entry WHERE made < %s AND amount = 1", [datetime.now(UTC)]).rowcount
+
+
+def writes_and_cleans_up(sql: Any) -> Any:
+    writes_an_entry(sql)
+    return cleans_up(sql)
+
+
+def cleans_up_by_the_server(sql: Any) -> Any:
+    sql.execute("INSERT INTO entry (amount, balance, made) VALUES (1, 1, now())")
+    return sql.execute("DELETE FROM entry WHERE made < now() AND amount = 1").rowcount
+
+
+def cleans_up_in_redis(redis: Any) -> Any:
+    redis.zadd("moments", {"mine": round(time.time(), 6)})
+    return redis.zremrangebyscore("moments", 0, f"({time.time():.6f}")
+
+
+def reads_the_ledger(sql: Any) -> None:
+    sql.execute("SELECT balance FROM entry")
+
+
+@pytest.mark.parametrize(
+    "operations",
+    [
+        [(writes_an_entry,), (cleans_up,)],
+        [(writes_and_cleans_up,), (reads_the_ledger,)],
+        [worker("A", writes_an_entry).then(cleans_up), (reads_the_ledger,)],
+        [(cleans_up_by_the_server,), (reads_the_ledger,)],
+        [(cleans_up_in_redis,), (reads_the_ledger,)],
+    ],
+)
+def test_what_was_written_before_a_look_is_older(trial: Trial, operations: Any) -> None:
+    nothing = lambda *results: "1" not in repr(results), "something was older"
+    result = trial(operations, setup=ledger, control=False, invariant=nothing)
+    assert result.verdict == "violated"
+
+
+def writes_its_time_in_redis(redis: Any) -> None:
+    redis.set("at", f"{time.time():.6f}")
+
+
+def compares_what_redis_holds(redis: Any) -> bool:
+    """Its look may come before the other one's, which it reads then."""
+    looked = time.time()
+    return float(redis.get("at")) <= looked
+
+
+def test_a_time_that_is_read_from_redis_may_be_later_than_a_look(trial: Trial) -> None:
+    result = trial(
+        [(writes_its_time_in_redis,), (compares_what_redis_holds,)],
+        setup=lambda redis: redis.set("at", 0),
+        control=False,
+        invariant=lambda wrote, earlier: earlier is not False,
+    )
+    assert result.verdict == "violated"
+
+
+def is_written_by_the_server(sql: Any) -> None:
+    sql.execute("INSERT INTO entry (amount, balance, made) VALUES (1, 1, now())")
+
+
+def counts_by_its_own_clock(sql: Any) -> Any:
+    made = datetime.now(UTC)
+    return sql.execute("SELECT count(*) FROM entry WHERE made < %s AND amount = 1", [made]).fetchone()[0]
+
+
+def test_the_servers_clock_and_a_workers_agree(trial: Trial) -> None:
+    """The server wrote the real time, so the answer depended on how long the search had taken by then."""
+    result = trial(
+        [(is_written_by_the_server,), (counts_by_its_own_clock,)],
+        setup=ledger,
+        control=False,
+        invariant=lambda wrote, older: older != 1,
+    )
+    assert (result.verdict, result.exhausted) == ("violated", True)
