@@ -140,42 +140,38 @@ def run(
     scenario: Scenario,
     servers: Servers,
     *,
-    disposable: bool = False,
-    frameworks: Sequence[Framework] = (),
-    patches: Sequence[Any] = (),
     replay: str = "",
     again: str = "",
     progress: Callable[[SearchProgress], None] | None = None,
+    virtual_defaults: bool = False,
+    **how: Any,
 ) -> Result:
     """Explore a scenario on these servers, or `replay` one schedule of it. `again`: how a user sees it again.
-    `progress` is told how far the search is. Raises Interrupted after Ctrl-C."""
+    `progress` is told how far the search is. `virtual_defaults`, `how`: as for `opened`. Raises Interrupted after
+    Ctrl-C."""
     check_results(scenario)
-    given, rest = (scenario, servers, disposable, frameworks, patches), (replay, again, progress)
     try:
-        return _opened_and_run(given, rest)
-    except ClockInDefault:
-        return _opened_and_run(given, rest, virtual_defaults=True)
-
-
-def _opened_and_run(given: Any, rest: Any, virtual_defaults: bool = False) -> Result:
-    """Raises ClockInDefault, unless DEFAULTs go by the virtual clock."""
-    replay, again, progress = rest
-    with (
-        one_core(),
-        opened(*given, virtual_defaults=virtual_defaults) as ready,
-        interruptible(),
-    ):
-        try:
+        with (
+            one_core(),
+            opened(scenario, servers, virtual_defaults=virtual_defaults, **how) as ready,
+            interruptible(),
+        ):
             result = _run(ready, replay, progress)
-        except Mistake:
-            if Interrupt.came:
-                raise Interrupted from None
-            raise
-        told = (again or BY_ENVIRONMENT).format(id=result.id) if result.id else ""
-        result = replace(result, again=told)
+    except ClockInDefault as error:
+        if virtual_defaults:  # it is a column whose DEFAULT cannot be altered
+            raise not_explored(error) from error
+        return run(
+            scenario, servers, replay=replay, again=again, progress=progress, virtual_defaults=True, **how
+        )
+    except Mistake:
         if Interrupt.came:
-            raise Interrupted(result)
-        return result
+            raise Interrupted from None
+        raise
+    told = (again or BY_ENVIRONMENT).format(id=result.id) if result.id else ""
+    result = replace(result, again=told)
+    if Interrupt.came:
+        raise Interrupted(result)
+    return result
 
 
 def _run(ready: Opened, replay: str, progress: Callable[[SearchProgress], None] | None) -> Result:
@@ -197,9 +193,9 @@ def _run(ready: Opened, replay: str, progress: Callable[[SearchProgress], None] 
 def opened(
     scenario: Scenario,
     servers: Servers,
-    disposable: bool,
-    frameworks: Sequence[Framework],
-    patches: Sequence[Any],
+    disposable: bool = False,
+    frameworks: Sequence[Framework] = (),
+    patches: Sequence[Any] = (),
     *,
     virtual_defaults: bool = False,
 ) -> Iterator[Opened]:
