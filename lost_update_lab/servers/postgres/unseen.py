@@ -39,11 +39,13 @@ SOURCES = (
     f"JOIN pg_namespace n ON n.oid = pronamespace WHERE {OF_THE_USER} "
     "UNION ALL SELECT viewname, definition FROM pg_views WHERE schemaname !~ '^(pg_|information_schema)'"
 )
-#: columns with a default, and the default
+#: columns with a default, and the default; that of a domain, too
 DEFAULTS = (
     "SELECT attname, pg_get_expr(adbin, adrelid) FROM pg_attrdef "  # noqa: S608  (names of our own)
     "JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum JOIN pg_class c ON c.oid = adrelid "
-    f"JOIN pg_namespace n ON n.oid = relnamespace WHERE {OF_THE_USER}"
+    f"JOIN pg_namespace n ON n.oid = relnamespace WHERE {OF_THE_USER} "
+    "UNION SELECT attname, typdefault FROM pg_attribute JOIN pg_type t ON t.oid = atttypid "
+    "WHERE typtype = 'd' AND typdefault IS NOT NULL AND NOT attisdropped"
 )
 #: tables of which one goes by the explorer's clock (virtual_defaults.py)
 DATED = (

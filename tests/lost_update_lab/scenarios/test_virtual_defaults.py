@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from lost_update_lab import Result, worker
+from lost_update_lab import Mistake, Result, worker
 from lost_update_lab.servers.postgres.virtual_defaults import virtual_defaults
 
 Trial = Callable[..., Result]
@@ -108,6 +108,21 @@ def test_what_a_killed_search_has_left_is_put_back(trial: Trial, sql: psycopg.Co
     trial([holds, holds], setup=an_old_hold, control=False)
     assert [(name, text) for name, text in sql.execute(DEFAULTS) if name != "until"] == before
     assert "explorer" not in str(sql.execute(DEFAULTS).fetchall())
+
+
+def of_a_domain(sql: Any) -> None:
+    sql.execute("CREATE DOMAIN moment AS timestamptz DEFAULT now(); CREATE TABLE dated (made moment, n int)")
+
+
+def compares_it(sql: Any) -> None:
+    sql.execute("DELETE FROM dated WHERE made < now() - interval '10 s'")
+
+
+def test_the_default_of_a_domain_is_out_of_reach(trial: Trial) -> None:
+    with pytest.raises(
+        Mistake, match=r"inside of made, in DELETE FROM dated.*ask for the time in the command"
+    ):
+        trial([compares_it] * 2, setup=of_a_domain)
 
 
 def entries(sql: Any) -> None:
