@@ -179,8 +179,8 @@ class Run(World):
     def begin_to_look(self, task: Task, clock: str = "") -> None:
         """A thread is about to look at a clock. Before its first command, that is a decision of its own; and after a
         step that nobody else can see, which comes as early as it can (enabled.py). Where each look is shown another
-        time, each is one, except in an event loop, which does not stop there."""
-        each = self.distinct_times and clock in TIME_OF_DAY and task.loop is None
+        time, each is one, unless the event loop would stop there for other coroutines."""
+        each = self.distinct_times and clock in TIME_OF_DAY and not (task.loop and task.loop.blocked_by(task))
         if (task.due is None or task.unseen or each) and not self.ending:
             event = Begins(LOOKS_AT_CLOCK if each else BEGINS)
             self.live(task, self.arrives(task, event).play(self, task))

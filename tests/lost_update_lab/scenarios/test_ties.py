@@ -171,6 +171,24 @@ async def at_once(url: str) -> None:
     await asyncio.gather(wins(), wins())
 
 
+async def changes_and_looks(url: str) -> None:
+    async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
+        await connection.execute("UPDATE account SET balance = 101")
+        made = datetime.now(UTC)
+        await connection.execute("UPDATE account SET updated = %s WHERE updated < %s", [made, made])
+
+
+def looks_once_it_is_changed(sql: Any) -> int:
+    """It believes that the other one has looked by then."""
+    changed = sql.execute("SELECT balance > 100 FROM account").fetchone()[0]
+    made = datetime.now(UTC)
+    given = [made, changed, made]
+    return (
+        int(sql.execute("UPDATE account SET updated = %s WHERE %s AND updated < %s", given).rowcount)
+        or -changed
+    )
+
+
 BOTH = lambda sql: sql.execute("SELECT balance FROM account").fetchone() == (102,), "a deposit is lost"
 BOTH_IN_REDIS = lambda redis: redis.hget("account", "n") == b"2", "a deposit is lost"
 
@@ -195,6 +213,13 @@ def test_the_last_write_wins_and_may_not_be_the_later_call(trial: Trial, operati
 def test_a_clock_that_is_read_under_the_lock_orders_as_the_lock_does(trial: Trial) -> None:
     result = trial([(compares_in_python, True)] * 2, setup=account, control=False, invariant=BOTH)
     assert (result.verdict, result.exhausted) == ("kept", True)
+
+
+def test_a_coroutine_that_is_alone_looks_when_it_likes(trial: Trial, scenario_urls: tuple[str, str]) -> None:
+    workers = [(changes_and_looks, scenario_urls[0]), (looks_once_it_is_changed,)]
+    later = lambda changer, other: other >= 0, "the later look was taken for the earlier one"
+    result = trial(workers, setup=account, control=False, invariant=later)
+    assert (result.verdict, result.exhausted) == ("violated", True)
 
 
 def test_two_coroutines_of_one_worker_look_one_after_the_other(
