@@ -104,7 +104,7 @@ class Harness:
         self.distinct_times = False  # World.distinct_times
         self.one_by_one = False  # serial orders: nothing is delivered twice
         #: how far each worker's clocks run ahead, in µs, and by what its random numbers are drawn (serial.py)
-        self.ahead, self.seed = 0, ""
+        self.ahead, self.salt = 0, ""
         self.keeps = False  # a search is under way, and what exists stays until its end (garbage.py)
         #: found out before a search (poll_calibration.py): does a worker look at a wall clock? The longest lease, in µs
         self.looks, self.longest = False, 0
@@ -277,7 +277,7 @@ class Harness:
 
     def worker(self, index: int) -> WorkerProcess:
         worker = WorkerProcess(chr(ord("A") + index), index, offset=self.ahead)
-        worker.chance.seed = self.seed and f"{self.seed} {index}"
+        worker.chance.salt = self.salt
         thread = self.threads[index]
         worker.tasks.append(Task(worker.name, worker, main=True, thread=thread.thread, go=thread.begin))
         return worker

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 
+from lost_update_lab.model.bounds import Fault
 from lost_update_lab.model.errors import REPORT_IT, BeginsAgain, Unanswered
 from lost_update_lab.model.gaps import written
 from lost_update_lab.model.server import Server
@@ -22,7 +23,7 @@ from lost_update_lab.servers.redis.server import RedisServer
 
 
 class JudgedRuns:
-    """`tells_time`: the judge wants to know whether time has passed in a run."""
+    """`tells_time`: the judge wants to know whether a clock has moved in a run."""
 
     def __init__(self, system: SystemUnderTest, servers: Mapping[str, Server]) -> None:
         self.system, self.servers, self.tells_time = system, servers, False
@@ -31,7 +32,8 @@ class JudgedRuns:
     def __call__(self, run: World) -> Judgement:
         """What the run came to. Raises Unanswered for an in-memory run if no executed one left the same behind."""
         endings, lasting = tuple(map(told_of, run.endings)), self._lasting()
-        held, passed = leased(run.leases(), run.now if lasting else None), self.tells_time and run.now > 0
+        held = leased(run.leases(), run.now if lasting else None)
+        passed = self.tells_time and (run.now > 0 or Fault.CLOCK_JUMP in run.spent)
         found = self._known.get(key := (run.shared(), held, run.gaps, passed, run.stuck, endings))
         if found is None:
             contents = {name: server.contents() for name, server in run.servers.items()} | {LEASES: held}

@@ -50,14 +50,15 @@ Drawn = tuple[bytes, ...]
 @dataclass(slots=True)
 class Chance:
     """How many random numbers a worker has drawn, in all and at each place of its code. `seed`: by what it has seeded
-    them; "": by nothing."""
+    them; "": by nothing. `salt`: with another one, all that are not seeded are other ones."""
 
     draws: int = 0
     places: dict[str, int] = field(default_factory=dict)
     seed: str = ""
+    salt: str = ""
 
     def copy(self) -> Chance:
-        return Chance(self.draws, self.places.copy(), self.seed)
+        return Chance(self.draws, self.places.copy(), self.seed, self.salt)
 
     def seeded(self, by: object) -> None:
         """From now on it draws what every process draws that has seeded by this."""

@@ -277,7 +277,7 @@ class WorkerProcess:
         number of times that a waiter has drawn the length of its sleep would decide the names drawn afterwards, and
         each such number would make a state of its own."""
         number = self.chance.places[place] = self.chance.places.get(place, 0) + 1
-        return Moderate(f"{seed or self.index} {place} {number}")
+        return Moderate(f"{seed or f'{self.chance.salt}{self.index}'} {place} {number}")
 
     @property
     def pid(self) -> int:

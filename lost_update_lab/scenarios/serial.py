@@ -277,13 +277,13 @@ class SerialOrders:
 
     def _otherwise(self, serial: Serial) -> list[tuple[Place, Any]]:
         """What an order comes to with other times, random keys and numbers of sequences."""
-        self.harness.ahead, self.harness.seed, self.system.draws_ahead = AHEAD, "again", True
+        self.harness.ahead, self.harness.salt, self.system.draws_ahead = AHEAD, "again", True
         try:
             chooser = InOrder(self.system, serial.order, serial.turns)
             run = self.harness.until_known(partial(self._once, chooser, None))
             return list(self.system.came_to(run.endings, self.system.looked()))
         finally:
-            self.harness.ahead, self.harness.seed, self.system.draws_ahead = 0, "", False
+            self.harness.ahead, self.harness.salt, self.system.draws_ahead = 0, "", False
 
     def alone(self) -> dict[str, tuple[str, ...]]:
         """By worker, what it sends in an order in which it comes first."""

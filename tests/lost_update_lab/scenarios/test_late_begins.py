@@ -85,7 +85,7 @@ def test_who_has_only_begun_may_come_after_the_lease_has_ended(
     assert (result.verdict, result.exhausted) == ("violated", True), str(result)
     assert trial([(withdraw, take, 20)] * 2, **how).kept
     monkeypatch.setattr(enabled, "_goes_first", lambda world, task: bool(task.op and task.op.local))
-    monkeypatch.setattr(Run, "begin_to_look", lambda run, task: None)
+    monkeypatch.setattr(Run, "begin_to_look", lambda run, task, clock: None)
     assert trial([(withdraw, take)] * 2, **how).kept  # as it was
 
 

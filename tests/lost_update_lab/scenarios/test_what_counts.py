@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -239,3 +240,27 @@ def becomes(amount: str, sql: Any) -> None:
 def test_zeros_at_the_end_of_an_amount_do_not(trial: Trial) -> None:
     workers = [(becomes, "5.00"), (becomes, "5.0")]
     assert trial(workers, setup=scaled, control=False).verdict == KEPT
+
+
+def stamps_a_key(draws: Callable[[], str], sql: Any) -> None:
+    """A version of the row that is random. Each attempt draws one."""
+    while True:
+        (before,) = sql.execute("SELECT amount FROM purse").fetchone()
+        version = draws()
+        sql.execute("INSERT INTO attempt VALUES (%s)", [version])
+        given = [before + 1, version, before]
+        if sql.execute("UPDATE purse SET amount = %s, version = %s WHERE amount = %s", given).rowcount:
+            return
+        sql.execute("DELETE FROM attempt WHERE version = %s", [version])
+
+
+def versioned(sql: Any) -> None:
+    scaled(sql)
+    sql.execute("ALTER TABLE purse ADD version text; DROP TABLE IF EXISTS attempt")
+    sql.execute("CREATE TABLE attempt (version text)")
+
+
+@pytest.mark.parametrize("draws", [lambda: str(uuid.uuid4()), lambda: str(uuid.UUID(bytes=os.urandom(16)))])
+def test_what_a_second_attempt_draws_is_no_constant(trial: Trial, draws: Callable[[], str]) -> None:
+    """Whatever it draws by: the first one was taken for a constant, which the second has to be, too."""
+    assert trial([(stamps_a_key, draws)] * 2, setup=versioned, control=False).verdict == KEPT
