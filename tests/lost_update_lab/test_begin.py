@@ -49,7 +49,7 @@ def test_a_late_start_is_a_late_look_at_the_clock(explore: Explore) -> None:
 def test_a_clock_that_was_looked_at_before_the_begin_would_be_noticed(
     explore: Explore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Run, "begin_to_look", lambda run, task: None)
+    monkeypatch.setattr(Run, "begin_to_look", lambda run, task, clock: None)
     assert explore(punctual).worst == "lost"
 
 
