@@ -78,6 +78,8 @@ CELLS = {
 
 #: of several cells that show the same of a hazard, those that `make test` leaves to `make test-deep`
 MORE = {
+    ("crash-holding", "select-for-update"),
+    ("failover", "replicated"),
     ("pause", "setnx"),
     ("pause", "select-for-update"),
     ("overrun", "watchdog"),
@@ -96,6 +98,7 @@ MORE = {
     ("lost-reply", "token"),
     ("lost-reply", "watchdog-lua"),
     ("split-brain", "fenced"),
+    ("split-brain", "replicated"),
     ("clock-jump", "setnx"),
     ("clock-jump-client", "token"),
     ("clock-jump-client-back", "token"),
@@ -105,6 +108,7 @@ MORE = {
     ("worker-crash", "select-for-update"),
     ("connection-exhaustion", "select-for-update"),
     ("stampede", "select-for-update"),
+    ("transaction-pooler", "advisory-lock"),
     ("transaction-pooler", "atomic-update"),
     ("transaction-pooler", "select-for-update"),
 }

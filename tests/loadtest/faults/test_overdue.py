@@ -2,6 +2,7 @@
 
 import signal
 import time
+from collections.abc import Iterator
 from threading import Event
 from typing import Any
 
@@ -117,33 +118,42 @@ class RenewalLivesStarved(RenewalLives):
         self.orphaned.signal(signal.SIGCONT)
 
 
+class Played(dict[str, JudgedCase]):
+    """By its name, what a cell came to. It is played when it is first asked for."""
+
+    def __init__(self, site: Any, pool: Pool) -> None:
+        self.site, self.pool, self.once = site, pool, Event()
+        self.once.set()
+        cells = [
+            Cell(slug, HeldUpForTwoSeconds if ":" in slug else HeldUp)
+            for slug in (*LEASED, *UNLEASED, SHORT, RENEWED)
+        ]
+        cells += [Cell("watchdog-mended", each) for each in (Outlasts, OutlastsStarved, OutlastsUnrenewed)]
+        cells.append(Cell("watchdog", RenewalLivesStarved))
+        self.cells = {
+            each.strategy if issubclass(each.hazard, HeldUp) else each.hazard.slug: each for each in cells
+        }
+
+    def __missing__(self, name: str) -> JudgedCase:
+        cell = self.cells[name]
+        (self[name],) = play([cell], self.site, self.pool, lambda _: Word.LOST, self.once)[cell]
+        return self[name]
+
+
 @pytest.fixture(scope="module")
-def results(django_db_setup: None, django_db_blocker: Any) -> dict[str, JudgedCase]:
-    once, found = Event(), {}
-    once.set()
-    cells = [
-        Cell(slug, HeldUpForTwoSeconds if ":" in slug else HeldUp)
-        for slug in (*LEASED, *UNLEASED, SHORT, RENEWED)
-    ]
-    cells += [Cell("watchdog-mended", each) for each in (Outlasts, OutlastsStarved, OutlastsUnrenewed)]
-    cells.append(Cell("watchdog", RenewalLivesStarved))
+def results(django_db_setup: None, django_db_blocker: Any) -> Iterator[Played]:
     with django_db_blocker.unblock(), private_servers() as site:
         pool = Pool()
         try:
-            for cell in cells:
-                name = cell.strategy if issubclass(cell.hazard, HeldUp) else cell.hazard.slug
-                (found[name],) = play([cell], site, pool, lambda _: Word.LOST, once)[cell]
+            yield Played(site, pool)
         finally:
             pool.close()
-    return found
 
 
-@pytest.mark.deep_after(4)
+@pytest.mark.deep_after(2)
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("slug", [*LEASED, SHORT])
-def test_a_worker_held_inside_beyond_its_time_leaves_without_a_write(
-    slug: str, results: dict[str, JudgedCase]
-) -> None:
+def test_a_worker_held_inside_beyond_its_time_leaves_without_a_write(slug: str, results: Played) -> None:
     result = results[slug]
     assert result.word == Word.INCONCLUSIVE, result.verdict.cause
     assert "for as long as its lease (Overdue: " in result.verdict.cause
@@ -156,11 +166,10 @@ def test_a_worker_held_inside_beyond_its_time_leaves_without_a_write(
     assert result.books.final == result.books.opening + written
 
 
+@pytest.mark.deep_after(2)
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("slug", [*UNLEASED, RENEWED])
-def test_without_a_lease_or_with_a_renewed_one_no_holder_is_too_late(
-    slug: str, results: dict[str, JudgedCase]
-) -> None:
+def test_without_a_lease_or_with_a_renewed_one_no_holder_is_too_late(slug: str, results: Played) -> None:
     assert results[slug].word == Word.KEPT, results[slug].verdict.cause
 
 
@@ -170,7 +179,7 @@ def test_without_a_lease_or_with_a_renewed_one_no_holder_is_too_late(
     [(Outlasts, Word.KEPT), (OutlastsStarved, Word.INCONCLUSIVE), (OutlastsUnrenewed, Word.LOST)],
 )
 def test_a_renewal_that_the_machine_did_not_let_run_shows_nothing(
-    hazard: type[Outlasts], word: Word, results: dict[str, JudgedCase]
+    hazard: type[Outlasts], word: Word, results: Played
 ) -> None:
     """22,020 were `lost` under `watchdog` on a machine that was busy: its renewal came too late."""
     result = results[hazard.slug]
@@ -182,7 +191,7 @@ def test_a_renewal_that_the_machine_did_not_let_run_shows_nothing(
 
 @pytest.mark.timeout(300)
 def test_an_orphaned_renewal_that_the_machine_did_not_let_run_shows_nothing(
-    results: dict[str, JudgedCase],
+    results: Played,
 ) -> None:
     """`watchdog` came out as kept: its renewal was late, so the others waited for one lease only."""
     result = results[RenewalLivesStarved.slug]

@@ -137,7 +137,7 @@ def connects_again() -> str:
             time.sleep(1)
 
 
-@pytest.mark.deep_after(1)
+@pytest.mark.deep
 @pytest.mark.parametrize("hazards", [{}, {"crashes": 1}], ids=str)
 def test_who_polls_so_polls_in_vain(trial: Trial, hazards: dict[str, int]) -> None:
     """The search had no end."""

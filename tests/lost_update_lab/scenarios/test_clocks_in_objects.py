@@ -87,10 +87,8 @@ def by(holder: str) -> tuple[Any, ...]:
     return (by_the_module,) if holder == "module" else (by_a_dataclass,)
 
 
-@pytest.mark.parametrize(
-    "holder",
-    [pytest.param(each, marks=[] if each == "dataclass" else [pytest.mark.deep]) for each in HOLDERS],
-)
+@pytest.mark.deep
+@pytest.mark.parametrize("holder", HOLDERS)
 def test_a_pause_outlasts_the_lease(trial: Trial, holder: str) -> None:
     workers = [worker("Ann", *by(holder), 10), worker("Bob", *by(holder), 20)]
     found = trial(workers, setup=opened, invariant=(sums_up, "an update is lost"), pauses=1, control=False)

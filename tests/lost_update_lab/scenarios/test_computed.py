@@ -93,6 +93,7 @@ def leaves_times_and_tokens(redis: Any) -> float:
     return time.time()
 
 
+@pytest.mark.deep
 def test_times_that_a_run_makes_do_not_count_in_redis_either(trial: Trial) -> None:
     """A right operation was accused: its keys and its answer held the time."""
     assert trial([leaves_times_and_tokens] * 2, setup=takes_stock, control=False).verdict == KEPT

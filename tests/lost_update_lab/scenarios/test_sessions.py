@@ -200,6 +200,7 @@ def adds_by_its_version() -> None:
                 return
 
 
+@pytest.mark.deep
 def test_what_is_recorded_keeps_no_session(trial: Callable[..., Result]) -> None:
     """Each run is executed, and stops in the middle of a connection. The server had no room after 500 of them."""
     held = list[int]()

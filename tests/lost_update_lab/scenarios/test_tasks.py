@@ -212,6 +212,7 @@ async def adds_beside_a_sleeper() -> None:
         await keys.delete("lock")
 
 
+@pytest.mark.deep
 def test_a_reply_is_heard_where_only_a_pause_could_come_besides(trial: Trial) -> None:
     """The holder had a timer, so that it could be paused. If it was not, it never heard its reply: `stalled`."""
     result = trial([adds_beside_a_sleeper] * 2, pauses=1, control=False)

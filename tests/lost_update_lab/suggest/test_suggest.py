@@ -569,6 +569,7 @@ class TestSell(TestCase):
 """
 
 
+@pytest.mark.deep
 def test_what_a_class_of_djangos_sets_up_belongs_to_each_of_its_tests(project: Path) -> None:
     """A suite of nothing but such classes was not even taken for one of Django's: its scenarios had no tables."""
     (project / "test_shop.py").write_text(CASES)
