@@ -243,9 +243,8 @@ def _looked_at(
     opened.touched = frozenset(table.title for table in system.database.changed())
     if not opened.two_clocks and serial.looks and asks_the_server(serial.all()):
         opened.two_clocks = True
-        opened.by_server, opened.left_out = (
-            opened.at_first
-        )  # the real times that it wrote were others in each run
+        # the real times that the server wrote were others in each run
+        opened.by_server, opened.left_out = opened.at_first
         return False
     if not opened.distinct_times and may_tie(serial.all(), opened.database.tables, serial.looks):
         opened.distinct_times = True

@@ -11,15 +11,14 @@ import psycopg
 from lost_update_lab.scenarios.commits import ObservedPostgres
 from lost_update_lab.scenarios.constraints import Constraint, of_postgres
 from lost_update_lab.scenarios.isolation import level_of
-from lost_update_lab.servers.postgres.virtual_defaults import put_back as put_defaults_back
-from lost_update_lab.servers.postgres.virtual_defaults import virtual_defaults
+from lost_update_lab.servers.postgres.virtual_defaults import put_defaults_back, virtual_defaults
 from lost_update_lab.snapshot.by_server import ByServer
 from lost_update_lab.snapshot.catalogue import OWN, Table
 from lost_update_lab.snapshot.functions import Names
 from lost_update_lab.snapshot.made import MadeBefore
 from lost_update_lab.snapshot.other_sessions import cleaned_up, keeps_a_lock
 from lost_update_lab.snapshot.postgres import CannotBeRestored, PostgresSnapshot
-from lost_update_lab.snapshot.settings import put_back, settings
+from lost_update_lab.snapshot.settings import put_settings_back, settings
 from lost_update_lab.under_test.scenario import Mistake
 from lost_update_lab.under_test.servers import Servers, prepared
 
@@ -55,7 +54,7 @@ def left_as_found(servers: Servers) -> Iterator[None]:
         made.drop_newer()
         before.restore_all()
         made.refresh()
-        put_back(before.connection, began)
+        put_settings_back(before.connection, began)
 
     try:
         yield

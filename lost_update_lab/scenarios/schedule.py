@@ -19,6 +19,7 @@ from lost_update_lab.schedule.world import World
 from lost_update_lab.snapshot.catalogue import Table
 from lost_update_lab.telling.lines import SourceLine, own_line
 from lost_update_lab.telling.narrative import shortened
+from lost_update_lab.telling.picture import PLAIN_KINDS
 from lost_update_lab.under_test.operations import BREACHES, VIOLATED, Operations
 
 #: the first letter of an id → the verdict that it stands for
@@ -46,7 +47,7 @@ class Move:
 
     @property
     def is_fault(self) -> bool:
-        return self.kind not in ("step", "look", "lease", "resume", "victim", "cancel")
+        return self.kind not in PLAIN_KINDS
 
 
 @dataclass(frozen=True, slots=True)

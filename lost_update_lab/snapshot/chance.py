@@ -16,14 +16,14 @@ _CALLS = re.compile(
     r"|\b(?:current_(?:timestamp|date|time)|local(?:timestamp|time)|utc_(?:timestamp|date|time))\b",
     re.IGNORECASE,
 )
-#: the explorer's clock
-_VIRTUAL = re.compile(r"\bexplorer\.\"?\w+\"?\(\)")
+#: the explorer's clock is asked (servers/postgres/clock_words.py)
+VIRTUAL = re.compile(r"\bexplorer\.\"?(\w+)\"?\(\)")
 #: a text that is read as a time each time anew
 _SPECIAL = re.compile(r"'(?:now|today|tomorrow|yesterday)'::text", re.IGNORECASE)
 
 
 def draws(default: str) -> bool:
     """Does this DEFAULT call a clock, or chance? A constant may be of such a type, or have such a name."""
-    default = _VIRTUAL.sub("", default)
+    default = VIRTUAL.sub("", default)
     bare = _TYPE.sub("", _LITERAL.sub("''", default))
     return bool(_CALLS.search(bare) or _SPECIAL.search(default))

@@ -36,7 +36,7 @@ def settings(connection: psycopg.Connection[Any]) -> dict[Setting, str]:
     return found
 
 
-def put_back(connection: psycopg.Connection[Any], before: dict[Setting, str]) -> None:
+def put_settings_back(connection: psycopg.Connection[Any], before: dict[Setting, str]) -> None:
     """`connection`: a superuser's, in autocommit; `before`: as `settings` returned them."""
     for command in _differing(settings(connection), before):
         connection.execute(command)

@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import Any
 
 from lost_update_lab.servers.stamps import is_stamp, writes
+from lost_update_lab.snapshot.chance import VIRTUAL
 
 #: SQL's own words, which are called without brackets; in each, the type to which a precision belongs
 _TYPES = {
@@ -33,7 +34,6 @@ _FUNCTION = (
 _WORD = rf"(?P<word>{'|'.join(_TYPES)})\b(?P<precision>\s*\(\s*\d\s*\))?"
 _ASKS = re.compile(rf"{_QUOTED}|(?<![\w.])(?:{_FUNCTION}|{_WORD})", re.IGNORECASE | re.DOTALL)
 
-_VIRTUAL = re.compile(r"\bexplorer\.\"?(\w+)\"?\(\)")
 #: sleeps, and nothing else: the seconds as a number, or as a parameter
 _SLEEP = re.compile(
     r"\s*SELECT\s+(?:pg_catalog\.)?pg_sleep\s*\(\s*(?:(?P<number>[\d.]+)|%s|%\((?P<name>\w+)\)s|\$1)"
@@ -97,7 +97,7 @@ def virtual(text: str) -> str:
 
 def of_the_server(text: str) -> str:
     """What `virtual` has made of a command, asked of the server's clock again."""
-    return _VIRTUAL.sub(lambda found: found[1].upper() if found[1] in _TYPES else f"{found[1]}()", text)
+    return VIRTUAL.sub(lambda found: found[1].upper() if found[1] in _TYPES else f"{found[1]}()", text)
 
 
 @lru_cache(maxsize=1 << 12)

@@ -50,18 +50,17 @@ class StampedColumns:
 
     def meet(self, text: str) -> bool:
         """Has some command written the clock's time into a column that some command compares? `text`: one more."""
-        statement = text.partition(" ← ")[0]
-        if statement not in self._known:
-            self._known.add(statement)
-            self._note(statement)
+        if text not in self._known:
+            self._known.add(text)
+            self._note(text)
         return not self._written.isdisjoint(self._compared)
 
-    def _note(self, statement: str) -> None:
-        named = words_of(statement) & self._times
+    def _note(self, text: str) -> None:
+        named = words_of(text) & self._times
         if not named:
             return
-        before, *after = _WHERE.split(statement)
+        before, *after = _WHERE.split(text)
         if writes(before) and asks(before):
             self._written |= words_of(before) & named
         conditions = set().union(*map(words_of, after))
-        self._compared |= {each for each in named if each in conditions or picks_by(each, statement)}
+        self._compared |= {each for each in named if each in conditions or picks_by(each, text)}

@@ -238,7 +238,7 @@ class HiddenOnPostgres:
 
     @cached_property
     def _cutting(self) -> set[str]:
-        return {(name or b"").decode().lower() for (name,) in self.ask(b"cut")}
+        return self.names_of(b"cut")
 
     def _texts(self, question: bytes) -> list[tuple[str, str]]:
         return [((name or b"").decode().lower(), (text or b"").decode()) for name, text in self.ask(question)]

@@ -10,7 +10,6 @@ the next one puts them back first.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -20,7 +19,7 @@ from psycopg import sql
 
 from lost_update_lab.servers.postgres.clock_words import asks, of_the_server, virtual
 from lost_update_lab.servers.postgres.shadows import shadows
-from lost_update_lab.snapshot.catalogue import OF_THE_USER, OWN
+from lost_update_lab.snapshot.catalogue import OF_THE_USER
 
 _DEFAULTS = f"""
 SELECT nspname, relname, attname, pg_get_expr(adbin, adrelid)
@@ -29,7 +28,6 @@ JOIN pg_class c ON c.oid = adrelid JOIN pg_namespace n ON n.oid = relnamespace
 WHERE attgenerated = '' AND {OF_THE_USER}
 """  # noqa: S608  (names of our own)
 _SET = sql.SQL("ALTER TABLE ONLY {} ALTER COLUMN {} SET DEFAULT {}")
-_OURS = re.compile(rf"\b{OWN[0]}\.")
 
 #: a schema, a table, a column, its DEFAULT
 Default = tuple[str, str, str, str]
@@ -47,10 +45,10 @@ def virtual_defaults(connection: psycopg.Connection[Any]) -> Iterator[None]:
         _set(connection, found)
 
 
-def put_back(connection: psycopg.Connection[Any]) -> None:
+def put_defaults_back(connection: psycopg.Connection[Any]) -> None:
     """What a search has left behind that was killed."""
-    left = [each for each in _defaults(connection) if _OURS.search(each[3])]
-    _set(connection, ((*names, of_the_server(text)) for *names, text in left))
+    found = _defaults(connection)
+    _set(connection, ((*names, own) for *names, text in found if (own := of_the_server(text)) != text))
 
 
 def _defaults(connection: psycopg.Connection[Any]) -> list[Default]:
@@ -59,5 +57,4 @@ def _defaults(connection: psycopg.Connection[Any]) -> list[Default]:
 
 def _set(connection: psycopg.Connection[Any], defaults: Iterable[tuple[str, ...]]) -> None:
     for schema, table, column, text in defaults:
-        command = _SET.format(sql.Identifier(schema, table), sql.Identifier(column), sql.SQL("{}"))
-        connection.execute(command.as_string().replace("{}", text).encode())
+        connection.execute(_SET.format(sql.Identifier(schema, table), sql.Identifier(column), sql.SQL(text)))
