@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from collections.abc import Sequence as PySequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,6 +42,9 @@ _SEQUENCES = f"""
 SELECT nspname, relname FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace
 WHERE relkind = 'S' AND {OF_THE_USER} ORDER BY nspname, relname
 """  # noqa: S608
+_LAST = sql.SQL("(SELECT ARRAY[last_value, is_called::int] FROM {})")
+#: expressions in one SELECT; PostgreSQL takes 1664
+MOST_AT_ONCE = 500
 _OUT_OF_REACH = f"""
 SELECT 'large objects' WHERE EXISTS (SELECT FROM pg_largeobject_metadata)
 UNION ALL SELECT 'the foreign table ' || relname FROM pg_class JOIN pg_namespace n ON n.oid = relnamespace
@@ -137,20 +141,26 @@ def look(connection: psycopg.Connection[Any]) -> Catalogue:
         )
         for oid, schema, name, fillfactor in found
     )
-    sequences = tuple(_sequence(connection, *row) for row in connection.execute(_SEQUENCES).fetchall())
+    sequences = [sql.Identifier(*row) for row in connection.execute(_SEQUENCES).fetchall()]
+    numbers = values(connection, [_LAST.format(each) for each in sequences])
+    drawn = [
+        Sequence(each, last, bool(called)) for each, (last, called) in zip(sequences, numbers, strict=True)
+    ]
     out_of_reach = tuple(what for (what,) in connection.execute(_OUT_OF_REACH).fetchall())
-    return Catalogue(tables, sequences, out_of_reach)
+    return Catalogue(tables, tuple(drawn), out_of_reach)
+
+
+def values(connection: psycopg.Connection[Any], of: PySequence[sql.Composed]) -> list[Any]:
+    """The values of these expressions, each of one row and one column, in as few queries as may be."""
+    found: list[Any] = []
+    for first in range(0, len(of), MOST_AT_ONCE):
+        query = sql.SQL("SELECT {}").format(sql.SQL(", ").join(of[first : first + MOST_AT_ONCE]))
+        found += connection.execute(query).fetchone() or ()
+    return found
 
 
 def _column(name: str, kind: str, generated: bool, drawn: bool, default: str) -> Column:
     return Column(name, kind, generated, drawn, draws(default))
-
-
-def _sequence(connection: psycopg.Connection[Any], schema: str, name: str) -> Sequence:
-    quoted = sql.Identifier(schema, name)
-    row = connection.execute(sql.SQL("SELECT last_value, is_called FROM {}").format(quoted)).fetchone()
-    assert row
-    return Sequence(quoted, *row)
 
 
 def _by_first(rows: Iterable[tuple[Any, ...]]) -> dict[int, list[tuple[Any, ...]]]:

@@ -111,6 +111,20 @@ class KeptTable:
         return found | (large.fields(table.key, self.since) if table.key else {})
 
 
+def keeping(kept: KeptTable) -> sql.Composed:
+    """The command that keeps the rows of a table."""
+    columns = columns_of(kept.table)
+    return sql.SQL("CREATE UNLOGGED TABLE {} AS SELECT {} FROM ONLY {}").format(
+        kept.kept, columns, kept.table.quoted
+    )
+
+
+def indexing(kept: KeptTable) -> sql.Composed:
+    """… and by which each kept row of a large one is found by its key."""
+    key = sql.SQL(", ").join(map(sql.Identifier, kept.table.key))
+    return sql.SQL("CREATE UNIQUE INDEX ON {} ({})").format(kept.kept, key)
+
+
 def columns_of(table: Table, left_out: Names = (), by_server: ByServer | None = None) -> sql.Composed:
     """The columns that make its contents. `by_server`: without what the server has written there by itself."""
     names = [c.name for c in table.columns if not c.generated and (table.title, c.name) not in left_out]

@@ -22,7 +22,7 @@ from psycopg.pq.abc import PGresult
 from lost_update_lab.model.errors import IT_COUNTS, Broken
 from lost_update_lab.snapshot import functions, written
 from lost_update_lab.snapshot.by_server import ByServer
-from lost_update_lab.snapshot.catalogue import OWN, Catalogue, Table, look
+from lost_update_lab.snapshot.catalogue import OWN, Catalogue, Table, look, values
 from lost_update_lab.snapshot.exact import read
 from lost_update_lab.snapshot.functions import KeptTable, Names
 from lost_update_lab.snapshot.other_sessions import is_locked_out, keeps_a_lock
@@ -109,12 +109,8 @@ class PostgresSnapshot:
         if key not in self._looks:
             name = f"look_{len(self._looks)}"
             partly = _partly(left_out, by_server)
-            kept = [
-                replace(each, opening=self._sum(each, left_out, by_server))
-                if each.table.title in partly
-                else each
-                for each in tables
-            ]
+            sums = self._sums([each for each in tables if each.table.title in partly], left_out, by_server)
+            kept = [replace(each, opening=sums.get(each.table, each.opening)) for each in tables]
             function = functions.looking(sql.Identifier(self.schema, name), kept, left_out, by_server)
             self.connection.execute(function)
             self._looks[key] = f"{self.schema}.{name}(w)"
@@ -124,20 +120,7 @@ class PostgresSnapshot:
         run = self.connection.execute
         schema = sql.Identifier(self.schema)
         run(sql.SQL("DROP SCHEMA IF EXISTS {0} CASCADE; CREATE SCHEMA {0}").format(schema))
-        row = run("SELECT pg_current_xact_id()::text::bigint % 4294967296").fetchone()
-        assert row
-        for number, table in enumerate(self.tables, 1):
-            kept = KeptTable(number, table, sql.Identifier(self.schema, f"opening_{number}"), row[0])
-            columns = functions.columns_of(table)
-            copy = sql.SQL("CREATE UNLOGGED TABLE {} AS SELECT {} FROM ONLY {}")
-            run(copy.format(kept.kept, columns, table.quoted))
-            kept = replace(kept, opening=self._sum(kept))
-            if kept.is_large:
-                key = sql.SQL(", ").join(map(sql.Identifier, table.key))
-                run(sql.SQL("CREATE UNIQUE INDEX ON {} ({})").format(kept.kept, key))
-            else:
-                kept = replace(kept, in_order=self._value(functions.in_order(table, kept.kept)))
-            self._kept.append(kept)
+        self._keep()
         make = written.make if self.counts else written.make_always
         run(make(self.schema, self.tables))
         self._define(self.catalogue)
@@ -148,14 +131,34 @@ class PostgresSnapshot:
         self.connection.pgconn.prepare(b"fill", f"SELECT {self.schema}.fill($1)".encode())
         self.connection.pgconn.prepare(b"changed", self.contents_sql().encode())
 
-    def _sum(self, kept: KeptTable, left_out: Names = (), by_server: ByServer | None = None) -> str:
-        """Of the opening rows."""
-        return str(self._value(functions.sum_of(kept.table, kept.kept, left_out, by_server)))
-
-    def _value(self, of: sql.Composed) -> Any:
-        row = self.connection.execute(sql.SQL("SELECT {}").format(of)).fetchone()
+    def _keep(self) -> None:
+        """Keep the rows of all tables, in a few commands for all of them."""
+        run = self.connection.execute
+        row = run("SELECT pg_current_xact_id()::text::bigint % 4294967296").fetchone()
         assert row
-        return row[0]
+        kept = [
+            KeptTable(number, table, sql.Identifier(self.schema, f"opening_{number}"), row[0])
+            for number, table in enumerate(self.tables, 1)
+        ]
+        if not kept:
+            return
+        run(sql.SQL("; ").join(map(functions.keeping, kept)))
+        sums = self._sums(kept)
+        kept = [replace(each, opening=sums[each.table]) for each in kept]
+        if large := [functions.indexing(each) for each in kept if each.is_large]:
+            run(sql.SQL("; ").join(large))
+        small = [each for each in kept if not each.is_large]
+        orders = values(self.connection, [functions.in_order(each.table, each.kept) for each in small])
+        in_order = dict(zip([each.table for each in small], orders, strict=True))
+        self._kept = [replace(each, in_order=in_order.get(each.table, each.in_order)) for each in kept]
+
+    def _sums(
+        self, tables: Sequence[KeptTable], left_out: Names = (), by_server: ByServer | None = None
+    ) -> dict[Table, str]:
+        """Of the opening rows."""
+        parts = [functions.sum_of(each.table, each.kept, left_out, by_server) for each in tables]
+        found = map(str, values(self.connection, parts))
+        return dict(zip([each.table for each in tables], found, strict=True))
 
     def _define(self, found: Catalogue) -> None:
         """Define the functions that restore everything that still exists."""
