@@ -11,8 +11,6 @@ from lost_update_lab.harness import Harness
 from lost_update_lab.schedule.schedule_id import exactly
 from lost_update_lab.servers.redis.server import RedisServer
 
-REPLICA = {"repl-ping-replica-period": 1}
-
 
 @contextmanager
 def confirming(harness: Harness, port: int) -> Iterator[None]:
@@ -27,7 +25,7 @@ def confirming(harness: Harness, port: int) -> Iterator[None]:
         if "WAIT" in primary.confirming:
             # otherwise it waits 5 s for a second replica
             primary.ask("CONFIG", "SET", "repl-diskless-sync-delay", 0)
-            replica = stack.enter_context(Valkey(config={**REPLICA, "replicaof": ("127.0.0.1", port)}))
+            replica = stack.enter_context(Valkey(config={"replicaof": ("127.0.0.1", port)}))
             with replica.client() as client:
                 while client.info("replication")["master_link_status"] != "up":
                     pass

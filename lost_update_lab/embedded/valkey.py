@@ -65,6 +65,9 @@ class Valkey(EmbeddedServer):
             "appendonly": "yes" if persistence else "no",
             "appendfsync": persistence or "no",
             "dir": self.data,
+            # a replica that begins follows its primary within 10 ms. With a file in between it looks once a second
+            # whether that has come
+            "repl-diskless-load": "on-empty-db",
         }
         if maxmemory is not None:
             self.config["maxmemory"] = maxmemory

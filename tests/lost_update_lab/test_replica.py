@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from loadtest.explorer.confirm import REPLICA
 from loadtest.servers import Valkey
 from lost_update_lab.servers.redis.server import RedisServer
 
 
 def test_what_was_written_before_the_lag_is_confirmed(valkey_server: Callable[..., Valkey]) -> None:
     primary = valkey_server(port=0)
-    replica = valkey_server(config={**REPLICA, "replicaof": ("127.0.0.1", primary.port)})
+    replica = valkey_server(config={"replicaof": ("127.0.0.1", primary.port)})
     with primary.client() as client, replica.client() as follower:
         while follower.info("replication")["master_link_status"] != "up":
             pass
