@@ -6,9 +6,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from contextlib import suppress
+from typing import Any
 
 import psutil
 from django.db import connection
+from django.db.backends.signals import connection_created
 
 OURS = "SELECT pid FROM pg_stat_activity WHERE datname = current_database()"
 
@@ -28,6 +30,20 @@ def keep_to(core: int | None, pids: Iterable[int]) -> None:
     for pid in pids:
         with suppress(psutil.Error):
             psutil.Process(pid).cpu_affinity([core])
+
+
+def keep_here(core: int | None) -> None:
+    """Pin this process, and each session of PostgreSQL that Django begins in it from now on."""
+    keep_to(core, [os.getpid()])
+    if core is not None:
+        connection_created.connect(_keep_session_here, dispatch_uid="cores")
+
+
+def _keep_session_here(connection: Any, **_: Any) -> None:
+    """After a crash or a lost reply a worker begins another one, and its server process would run on any core."""
+    if connection.vendor == "postgresql":
+        with suppress(OSError):
+            os.sched_setaffinity(connection.connection.info.backend_pid, os.sched_getaffinity(0))
 
 
 def keep_sessions_here() -> None:

@@ -14,6 +14,8 @@ import traceback
 from multiprocessing.connection import Connection
 from typing import Any
 
+#: what a lane is told first: its servers run
+OPEN = "open"
 #: what a lane says before its first answer: its servers are migrated, and a job's budget can begin
 READY = "ready"
 
@@ -35,7 +37,7 @@ def main(pipe: Connection, environment: dict[str, str], path: list[str], core: i
 def _serve(pipe: Connection, environment: dict[str, str], core: int | None, last: str) -> None:
     from django.core.management import call_command
 
-    from loadtest.explorer.cores import keep_to
+    from loadtest.explorer.cores import keep_here
     from loadtest.explorer.explore import explore, graph, replay
     from loadtest.explorer.pulse import watched
     from loadtest.trials.environment import environment as measured
@@ -46,10 +48,14 @@ def _serve(pipe: Connection, environment: dict[str, str], core: int | None, last
     # would not find what is frozen (servers/connections_before.py)
     gc.freeze()
     at_first = garbage.held_in_memory()
+    try:
+        assert pipe.recv() == OPEN
+    except (EOFError, OSError):  # the command has ended meanwhile
+        return
     if "MARIADB_URL" in environment:
         call_command("migrate", database="mariadb", verbosity=0)
     measured_at = measured()
-    keep_to(core, [os.getpid()])
+    keep_here(core)
     try:
         pipe.send(READY)
     except OSError:  # the command has ended meanwhile

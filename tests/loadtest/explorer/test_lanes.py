@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from multiprocessing import active_children
 from multiprocessing.connection import wait
 from time import monotonic
 from typing import Any
@@ -14,8 +15,10 @@ import pytest
 import redis
 from django.db import connections, transaction
 
+from loadtest.explorer import lanes
 from loadtest.explorer.lanes import STARTS_WITHIN, Lanes, _margin
 from loadtest.findings.job import Job
+from loadtest.servers import ServerError
 from lost_update_lab.runs import hang
 
 BUDGET = 60.0
@@ -36,6 +39,19 @@ def test_a_budget_begins_when_the_lane_is_ready(django_db_blocker: Any) -> None:
         assert wait([lane.pipe], BUDGET)
         assert not lane.became_ready()
         assert lane.answer()["result"].exhausted
+
+
+def test_what_does_not_start_leaves_no_process(
+    django_db_blocker: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(url: str) -> None:
+        raise ServerError("migrate failed")
+
+    monkeypatch.setattr(lanes, "_migrate", fails)
+    before = set(active_children())
+    with django_db_blocker.unblock(), pytest.raises(ServerError, match="migrate failed"):
+        Lanes(1).__enter__()
+    assert set(active_children()) <= before
 
 
 @pytest.mark.deep
