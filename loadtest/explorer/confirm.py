@@ -23,8 +23,6 @@ def confirming(harness: Harness, port: int) -> Iterator[None]:
             primary.ask("CONFIG", "SET", "appendonly", "yes")
             stack.callback(primary.ask, "CONFIG", "SET", "appendonly", "no")
         if "WAIT" in primary.confirming:
-            # otherwise it waits 5 s for a second replica
-            primary.ask("CONFIG", "SET", "repl-diskless-sync-delay", 0)
             replica = stack.enter_context(Valkey(config={"replicaof": ("127.0.0.1", port)}))
             with replica.client() as client:
                 while client.info("replication")["master_link_status"] != "up":

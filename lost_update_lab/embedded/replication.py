@@ -85,7 +85,7 @@ class ReplicaSet:
     def __init__(
         self, *, replicas: int = 2, sentinels: int = 3, down_after_ms: int = 300, **options: Any
     ) -> None:
-        config = {"repl-diskless-sync-delay": 0, "repl-ping-replica-period": 1} | options.pop("config", {})
+        config = {"repl-ping-replica-period": 1} | options.pop("config", {})
         first = Valkey(port=0, config=config, **options)
         follow = config | {"replicaof": ("127.0.0.1", first.port)}
         self.servers = [first, *(Valkey(port=0, config=follow, **options) for _ in range(replicas))]

@@ -65,8 +65,9 @@ class Valkey(EmbeddedServer):
             "appendonly": "yes" if persistence else "no",
             "appendfsync": persistence or "no",
             "dir": self.data,
-            # a replica that begins follows its primary within 10 ms. With a file in between it looks once a second
-            # whether that has come
+            # A replica that begins follows its primary within 10 ms. By the defaults the primary waits 5 s for a second
+            # one, and the replica looks once a second whether the primary's file has come.
+            "repl-diskless-sync-delay": 0,
             "repl-diskless-load": "on-empty-db",
         }
         if maxmemory is not None:

@@ -19,15 +19,12 @@ from tests.contract.workers import Workers
 
 _numbers = itertools.count(1)
 
-#: serve a new replica at once, not after 5 s
-NO_DELAY = {"repl-diskless-sync-delay": 0}
-
 
 class Arena:
     """Each case has a new name. After a case, all its parties and processes are dead."""
 
     def __init__(self, servers: ExitStack) -> None:
-        self.main = servers.enter_context(Valkey(persistence="always", port=0, config=NO_DELAY))
+        self.main = servers.enter_context(Valkey(persistence="always", port=0))
         self.replica = servers.enter_context(Valkey(config={"replicaof": f"127.0.0.1 {self.main.port}"}))
         no_lua = {f"rename-command {each}": "" for each in ("EVAL", "EVALSHA", "DELIFEQ")}
         self.old_server = servers.enter_context(Valkey(config=no_lua))

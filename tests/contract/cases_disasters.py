@@ -9,7 +9,7 @@ from typing import Any
 from loadtest.servers import Valkey
 from locks import LockUnavailable, LockUnsupported
 from lost_update_lab.embedded.valkey import Persistence
-from tests.contract.arena import NO_DELAY, Arena, in_step
+from tests.contract.arena import Arena, in_step
 from tests.contract.case import case
 from tests.contract.fight import Fight
 from tests.contract.party import Party
@@ -78,7 +78,7 @@ def _gets_in(party: Party) -> bool:
 def _pair(persistence: Persistence = None) -> Iterator[tuple[Valkey, Valkey]]:
     """Yield a primary and its replica, in step."""
     with ExitStack() as servers:
-        primary = servers.enter_context(Valkey(port=0, persistence=persistence, config=NO_DELAY))
+        primary = servers.enter_context(Valkey(port=0, persistence=persistence))
         replica = servers.enter_context(
             Valkey(persistence=persistence, config={"replicaof": f"127.0.0.1 {primary.port}"})
         )

@@ -115,6 +115,7 @@ def test_one_that_has_only_begun_may_begin_later(explore: Explore, monkeypatch: 
     assert under(explore, transaction, Fault.FAILOVER) != "lost"
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("lock", [deadline, deadline_by_time])
 def test_a_clock_that_is_asked_for_jumps(explore: Explore, lock: Callable[[Bank], Iterator[None]]) -> None:
     """A jump was tried on leases, and not on a deadline that stands in a value."""

@@ -328,6 +328,7 @@ def test_an_object_that_was_found_is_not_looked_for_again(
         assert other.clock() == ANOTHER
 
 
+@pytest.mark.deep
 def test_an_object_that_is_frozen_is_found_for_good(monkeypatch: pytest.MonkeyPatch) -> None:
     """The look for those that hold a class froze all again before the owner of these attributes was looked for."""
     service = Service(datetime.now)
@@ -340,6 +341,7 @@ def test_an_object_that_is_frozen_is_found_for_good(monkeypatch: pytest.MonkeyPa
             assert service.clock() == ANOTHER  # without a look
 
 
+@pytest.mark.deep
 def test_a_class_of_a_user_is_so_the_second_time_too() -> None:
     """A function of C does not become a method of the class that holds it; one of Python would."""
     reads = class_of_class(time.time)

@@ -115,6 +115,7 @@ def late(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     sys.modules.pop("of_late", None)
 
 
+@pytest.mark.deep
 def test_a_module_that_is_loaded_meanwhile_makes_classes_of_datetimes(late: Any) -> None:
     """Tortoise ORM's fields do: their metaclass was at odds with that of the class that stands for `datetime`. Every
     datetime was taken for a `Due`, and SQLAlchemy did not know `Mapped[datetime]`."""
@@ -142,6 +143,7 @@ def test_nothing_is_left_in_a_module_that_was_loaded_meanwhile(late: Any) -> Non
     assert [name for name in vars(module.Due) if not name.startswith("__")] == []
 
 
+@pytest.mark.deep
 def test_datetimes_are_pickled_as_always() -> None:
     """`cache.set("at", timezone.now())`: a plain one could not be pickled at all, and another was pickled as the
     explorer's."""

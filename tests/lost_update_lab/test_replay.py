@@ -75,6 +75,7 @@ def timed(own: bank.Bank) -> Iterator[None]:
         yield
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("fault", [Fault.PAUSE, Fault.CLOCK_JUMP, Fault.FAILOVER])
 def test_who_is_interrupted_is_interrupted_once(harness: Callable[..., Harness], fault: Fault) -> None:
     """No move of a single block led there: the other one's last step stood behind the end of the pause."""

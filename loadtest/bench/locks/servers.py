@@ -28,7 +28,7 @@ def servers() -> Iterator[BenchServers]:
         start = stack.enter_context
         plain = start(Valkey())
         nodes = [start(Valkey()) for _ in range(NODES)]
-        primary = start(Valkey(port=0, config={"repl-diskless-sync-delay": 0}))
+        primary = start(Valkey(port=0))
         start(Valkey(config={"replicaof": ("127.0.0.1", primary.port)}))
         yield BenchServers(plain, nodes, primary, start(Valkey(persistence="everysec")))
 

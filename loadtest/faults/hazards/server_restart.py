@@ -89,7 +89,7 @@ class ServerRestartAlways(ServerRestart):
 def pair(persistence: Persistence) -> Iterator[Valkey]:
     """Yield a Valkey that has a replica."""
     with (
-        Valkey(port=0, persistence=persistence, config={"repl-diskless-sync-delay": 0}) as server,
+        Valkey(port=0, persistence=persistence) as server,
         Valkey(config={"replicaof": ("127.0.0.1", server.port)}) as replica,
     ):
         until = time.monotonic() + 10

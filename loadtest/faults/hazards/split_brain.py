@@ -46,7 +46,7 @@ class SplitBrain(Party):
     @contextmanager
     def site(self, shared: Site) -> Iterator[Site]:
         with ExitStack() as stack:
-            quick = {"repl-diskless-sync-delay": 0, "repl-ping-replica-period": 1}
+            quick = {"repl-ping-replica-period": 1}
             self.old = stack.enter_context(Valkey(port=0, persistence="always", config=quick))
             self.front = stack.enter_context(Proxy(self.old.port))
             follows = quick | {"replicaof": ("127.0.0.1", self.front.port)}

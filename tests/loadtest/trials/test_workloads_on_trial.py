@@ -54,6 +54,7 @@ def test_read_mostly(ledger: str, tmp_path: Path) -> None:
     assert results["optimistic-version"]["operations"]["looks"] > 0
 
 
+@pytest.mark.deep
 def test_run_once(ledger: str, tmp_path: Path) -> None:
     """Four processes with clocks of their own want each day's job."""
     results = verdicts(ledger, tmp_path, "run-once", RIGHT, option=["days=8"])

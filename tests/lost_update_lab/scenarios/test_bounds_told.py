@@ -29,6 +29,7 @@ def sleeps(redis: Any) -> None:
     redis.incr("count")
 
 
+@pytest.mark.deep
 def test_how_late_a_worker_may_be_counts_where_time_passes(trial: Trial) -> None:
     assert "late" not in trial([adds, adds]).bounds
     assert (

@@ -11,6 +11,7 @@ import pytest
 FEW = 30
 
 
+@pytest.mark.deep
 def test_a_task_that_closes_its_connection(project: Callable[..., CompletedProcess[str]]) -> None:
     """A worker's first run had no old connection, and the next ones had: "not repeatable"."""
     done = project("django_closes.py")

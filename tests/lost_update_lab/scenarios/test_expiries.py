@@ -103,6 +103,7 @@ def at_its_end(sql: Any) -> str:
     return checks_in_python(sql)
 
 
+@pytest.mark.deep
 def test_what_the_setup_writes_as_now_is_not_later_than_that_of_the_workers(trial: Trial) -> None:
     """And hardly earlier, whichever exploration of the process it is."""
 
@@ -143,6 +144,7 @@ def test_in_redis(trial: Trial) -> None:
     assert trial([redeem] * 2, setup=setup, invariant=TWICE).sentence == TWICE[1]
 
 
+@pytest.mark.deep
 def test_its_schedule_has_the_same_id_whenever_it_is_explored(
     trial: Trial, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -155,6 +157,7 @@ def test_its_schedule_has_the_same_id_whenever_it_is_explored(
     assert (replayed.replayed, replayed.verdict, replayed.id) == (True, "violated", first.id)
 
 
+@pytest.mark.deep
 def test_a_session_of_django_that_the_setup_has_made(project: Callable[..., CompletedProcess[str]]) -> None:
     done = project("django_session.py")
     assert done.stdout.strip() == "violated True", done.stderr

@@ -81,6 +81,7 @@ def adds(amount: int, sql: Any, redis: Any) -> None:
         time.sleep(0.1)
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("faults", [{}, {"crashes": 1}])
 def test_a_lock_that_ends_by_itself(trial: Trial, faults: dict[str, int]) -> None:
     result = trial([(adds, 1), (adds, 2)], setup=opened, control=False, **faults)

@@ -285,6 +285,7 @@ def deposit(sql: Any) -> None:
     sql.execute("UPDATE account SET balance = balance + 10 WHERE id = 1")
 
 
+@pytest.mark.deep
 def test_what_one_pair_needs_is_needed(trial: Callable[..., Result]) -> None:
     """Beside itself, `withdraw_in_place` needs no change in place: its lock protects it."""
     result = trial(pairs=[withdraw_in_place, deposit], setup=accounts, mutate=True)
@@ -342,6 +343,7 @@ def in_a_savepoint(sql: Any) -> str:
     return told
 
 
+@pytest.mark.deep
 def test_without_a_transaction_its_savepoint_is_one(trial: Callable[..., Result]) -> None:
     """So it survives: the inner block is as good."""
     result = trial([in_a_savepoint, in_a_savepoint], setup=accounts, mutate=True)

@@ -54,6 +54,7 @@ def test_an_invariant_that_asks_a_mock(trial: Trial) -> None:
         trial([(pay, "")] * 2, setup=invoices, invariant=lambda: GATEWAY.charge.call_count <= 1)
 
 
+@pytest.mark.deep
 def test_mails(project: Callable[..., CompletedProcess[str]]) -> None:
     done = project("django_mails.py")
     assert done.stdout.split() == ["violated", "kept", "inconclusive"], done.stdout + done.stderr

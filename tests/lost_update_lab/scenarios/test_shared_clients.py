@@ -137,6 +137,7 @@ def locks_in_one_and_writes_in_the_next(options: dict[str, Any]) -> None:
             sql.execute("UPDATE voucher SET uses = %s", [uses - 1])
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize(
     ("options", "verdict"),
     [
@@ -196,7 +197,8 @@ def two_uses_are_gone(sql: Any) -> bool:
     return bool(sql.execute("SELECT uses FROM voucher").fetchone()[0] == -1)
 
 
-@pytest.mark.parametrize(("pool_size", "verdict"), [(1, "kept"), (2, "violated")])
+@pytest.mark.deep_after(1)
+@pytest.mark.parametrize(("pool_size", "verdict"), [(2, "violated"), (1, "kept")])
 def test_threads_wait_for_a_pool(trial: Trial, pool_size: int, verdict: str) -> None:
     """A pool of one connection lent two."""
     workers = [(in_two_threads, pool_size), (looks,)]

@@ -64,6 +64,7 @@ def test_the_latest_row_is_the_one_that_was_written_last(trial: Trial, workers: 
     assert trial([POSTS] * workers, setup=ledger, control=False, invariant=LAW).verdict == "kept"
 
 
+@pytest.mark.deep
 def test_a_time_is_a_version(trial: Trial) -> None:
     result = trial([(deposits,)] * 3, setup=account, control=False)
     assert (result.verdict, result.notes) == ("kept", ())
@@ -106,6 +107,7 @@ def of_an_old_row(sql: Any) -> None:
 CUTS = [("date_trunc('second', now())", of_an_old_row), ("now()", of_seconds)]
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize(("cut", "setup"), CUTS)
 def test_a_version_that_the_server_cuts_is_a_tie_whenever_it_is_explored(
     trial: Trial, cut: str, setup: Any

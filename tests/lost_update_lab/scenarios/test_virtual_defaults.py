@@ -89,6 +89,7 @@ def counts_later(sql: Any) -> list[int]:
     return [sql.execute(each).fetchone()[0] for each in asked]
 
 
+@pytest.mark.deep
 def test_times_of_a_default_grow_old_with_the_virtual_clock(
     trial: Trial, sql: psycopg.Connection[Any]
 ) -> None:
@@ -142,6 +143,7 @@ def every_posting_counts(sql: Any) -> bool:
     return bool(sql.execute("SELECT max(balance) - 100 = count(*) - 1 FROM entry").fetchone()[0])
 
 
+@pytest.mark.deep_after(2)
 @pytest.mark.parametrize("first", ["Ann", "Bob"])
 @pytest.mark.parametrize(("order", "verdict"), [("made DESC, id DESC", "violated"), ("id DESC", "kept")])
 def test_the_latest_row_by_the_begin_of_its_transaction_is_not_the_last(

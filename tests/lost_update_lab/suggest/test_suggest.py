@@ -368,6 +368,7 @@ def test_place():
 """
 
 
+@pytest.mark.deep
 def test_a_scenario_that_has_lost_what_the_test_arranged(project: Path) -> None:
     """The order without its voucher was kept, and that was told of the one with it."""
     refund = SHOP.replace(
@@ -523,6 +524,7 @@ def vouchers():
 """
 
 
+@pytest.mark.deep
 def test_a_fixture_that_the_written_tests_have_too(project: Path) -> None:
     """Its rows were there already when their setup put them there: a mistake."""
     (project / "conftest.py").write_text(OF_THE_SESSION)
@@ -595,6 +597,7 @@ def test_refund():
 """
 
 
+@pytest.mark.deep
 def test_a_pair_that_changes_nothing_is_undecided(project: Path) -> None:
     """It was kept, whatever it does to a row that is there: pytest alone told that there was nothing to lose."""
     (project / "test_shop.py").write_text(HITS_NO_ROW)
