@@ -39,9 +39,10 @@ def transitions(world: World) -> list[Transition]:
     end = virtual_clock.next_end(world)
     until = virtual_clock.or_aside(world, end)
     if until is not None:
-        if not late(world, until):
+        names = late(world, until)
+        if not names:
             found += [Transition(Kind.TICK)] if end is not None else []
-        elif Fault.PAUSE in world.bounds.kinds and (lag := workers_to_pause(world, until)):
+        elif _may_pause(world) and (lag := workers_to_pause(world, until, names)):
             world.applicable.add(Fault.PAUSE)
             if world.bounds.allow(faults.begun(world), Fault.PAUSE, len(lag)):
                 found.append(Transition(Kind.PAUSE, "+".join(lag)))
@@ -52,6 +53,13 @@ def transitions(world: World) -> list[Transition]:
     if found and all(transition.cost for transition in found):  # a fault may also not come
         found.insert(0, Transition(Kind.STOP))
     return found
+
+
+def _may_pause(world: World) -> bool:
+    """May a pause come, or is it only to be told that one could?"""
+    if Fault.PAUSE in world.applicable:
+        return world.bounds.allow(faults.begun(world), Fault.PAUSE)
+    return Fault.PAUSE in world.bounds.kinds
 
 
 def _goes_first(world: World, task: Task) -> bool:
@@ -131,18 +139,19 @@ def late(world: World, until: int) -> list[str]:
     return sorted({task.worker.name for task in tardy if task in due})
 
 
-def workers_to_pause(world: World, until: int) -> list[str]:
-    """The workers that must be paused so that time can move on, at first to `until`. Their own timers are paused with
-    them, so the next timer may be later, and other workers too late for it. Empty if no timer is left then: no
-    time would pass."""
+def workers_to_pause(world: World, until: int, names: list[str]) -> list[str]:
+    """The workers that must be paused so that time can move on, at first to `until`, for which `names` are too late.
+    Their own timers are paused with them, so the next timer may be later, and other workers too late for it. Empty if
+    no timer is left then: no time would pass."""
     still: list[WorkerProcess] = []
     try:
         at: int | None = until
-        while at is not None and (names := late(world, at)):
+        while at is not None and names:
             still += map(world.worker, names)
             for worker in still:
                 worker.paused = True
             at = virtual_clock.next_timer(world)
+            names = [] if at is None else late(world, at)
         return sorted(worker.name for worker in still) if at is not None else []
     finally:
         for worker in still:

@@ -26,7 +26,7 @@ def transitions(world: World, steppers: Sequence[Task]) -> list[Transition]:
     offered = [Transition(Kind.FAILOVER, name) for name in lagging if name in world.touched or not world.full]
     bounds, spent = world.bounds, begun(world)
     some_left = len(spent) < bounds.faults
-    for transition, seen in _possible(world, steppers):
+    for transition, seen in _possible(world, steppers, some_left):
         fault = fault_of(transition)
         world.applicable.add(fault)
         if some_left and (seen or not world.full) and fault in bounds.kinds and bounds.allow(spent, fault):
@@ -55,17 +55,18 @@ def fault_of(transition: Transition) -> Fault:
     return _FAULTS[transition.kind]
 
 
-def _possible(world: World, steppers: Sequence[Task]) -> Iterator[tuple[Transition, bool]]:
-    """Yield each fault, and whether it must be offered at this very decision."""
+def _possible(world: World, steppers: Sequence[Task], offers: bool) -> Iterator[tuple[Transition, bool]]:
+    """Yield each fault, and whether it must be offered at this very decision, if any is offered."""
     for worker in world.workers:
         if not (worker.crashed or worker.paused):
-            yield from _of_worker(world, worker)
+            yield from _of_worker(world, worker, offers)
     for task in steppers:
         answered = not task.unheard and task.op and not (task.op.local or task.op.silent)
         if answered and task.op and task.op.server and world.servers[task.op.server].loses_replies:
             # its session ends, too; and past a wait of others, a read's reply leads to other states
             passed = task.stood_at != world.shown
-            seen = task.fresh or passed or not task.op.reads or _seen_by_others(world, task.worker)
+            seen = task.fresh or passed or not task.op.reads
+            seen = seen or (offers and _seen_by_others(world, task.worker))
             yield Transition(Kind.LOST_REPLY, task.name), seen
         if task.op and not task.op.reads and world.servers[task.op.server].fails_over:
             yield Transition(Kind.LAG, task.name), True
@@ -85,14 +86,14 @@ def _jumps(worker: WorkerProcess) -> Iterator[tuple[Transition, bool]]:
     yield Transition(Kind.CLOCK_JUMP, worker.name, -1), fresh
 
 
-def _of_worker(world: World, worker: WorkerProcess) -> Iterator[tuple[Transition, bool]]:
+def _of_worker(world: World, worker: WorkerProcess, offers: bool) -> Iterator[tuple[Transition, bool]]:
     fresh = any(task.fresh for task in worker.tasks)
     line = any(task.state is State.READY and not task.beside for task in worker.tasks)
     if world.looks and line:  # also before its first step: it may look right after
         yield from _jumps(worker)
     if worker.main.due is None:
         return
-    now = fresh or Fault.FAILOVER in world.spent or _seen_by_others(world, worker)
+    now = fresh or Fault.FAILOVER in world.spent or (offers and _seen_by_others(world, worker))
     standing = any(t.state in (State.READY, State.BLOCKED) and not t.unheard for t in worker.tasks)
     asleep = any(task.state is State.WAIT and not task.unheard for task in worker.tasks)
     standing = standing or (asleep and _is_missed(world, worker))  # others would see it end now

@@ -11,7 +11,7 @@ from lost_update_lab.schedule.decisions import CUT
 from lost_update_lab.schedule.state import Moment
 from lost_update_lab.schedule.world import World
 from lost_update_lab.search.fault_order import FaultOrder
-from lost_update_lab.search.independence import Independence, footprint
+from lost_update_lab.search.independence import Independence, footprints
 from lost_update_lab.search.stack import Branch, noted
 
 
@@ -66,9 +66,9 @@ class Choosing:
             return CUT
         self.expanded.add(key)
         self.fresh.add(key)
-        footprints = tuple(footprint(world, moment, transition) for transition in transitions)
+        traces = footprints(world, moment, transitions)
         branch = Branch(
-            transitions, 0, len(transitions) - 1, world.watched, *noted(world), key, shape, moment, footprints
+            transitions, 0, len(transitions) - 1, world.watched, *noted(world), key, shape, moment, traces
         )
         self._append(world, branch)
         self.fault_order.put_off(self.path)

@@ -11,7 +11,7 @@ server's queue, sleeps through polls in vain, or holds something in the same ser
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from lost_update_lab.model.digest import digest
@@ -61,10 +61,20 @@ def _changed(
     return before.changed(servers, {footprint.worker: worker} if footprint.worker else {}, spent)
 
 
-def footprint(world: World, moment: Moment, transition: Transition) -> Footprint | None:
-    """What `transition` depends on at this moment of the run. None: it depends on too much."""
+def footprints(
+    world: World, moment: Moment, transitions: Sequence[Transition]
+) -> tuple[Footprint | None, ...]:
+    """What each transition depends on at this moment of the run. None: it depends on too much."""
     if world.waiting_line or any(_sleeps_through_polls(task) for task in world.tasks):
-        return None
+        return (None,) * len(transitions)
+    seen = {worker.name: _seen_of(worker) for worker in world.workers}
+    return tuple([_footprint(world, moment, each, seen) for each in transitions])
+
+
+def _footprint(
+    world: World, moment: Moment, transition: Transition, seen: Mapping[str, tuple[bool, ...]]
+) -> Footprint | None:
+    """`seen`: worker → what others see of it."""
     server = worker = ""
     if transition.kind in STEPS:
         task = world.task(transition.who)
@@ -78,7 +88,7 @@ def footprint(world: World, moment: Moment, transition: Transition) -> Footprint
     else:
         return None
     parts = moment.servers.get(server, b""), moment.workers.get(worker, b"")
-    others = [_seen_of(other) for other in world.workers if other.name != worker]
+    others = [each for name, each in seen.items() if name != worker]
     around = repr((str(transition), moment.clock, others, _disk(world, moment, worker))).encode()
     return Footprint(digest(*depends_on(*parts), around), server, worker)
 

@@ -242,6 +242,7 @@ HOLDERS = [
 ]
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize(
     "kind", ["function", "method"]
 )  # pytest itself would hold a clock as long as it runs
@@ -254,6 +255,7 @@ def test_whoever_holds_it_has_the_replacement(kind: str) -> None:
     assert {name for name, each in reads.items() if not isinstance(each(), float | datetime)} == set()
 
 
+@pytest.mark.deep
 def test_a_holder_that_takes_the_place_of_another_is_looked_for() -> None:
     """As many hold it as at the last look."""
     for _ in range(3):

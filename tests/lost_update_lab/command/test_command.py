@@ -176,6 +176,7 @@ def test_a_lock_whose_table_is_missing(capsys: pytest.CaptureFixture[str]) -> No
     )
 
 
+@pytest.mark.deep
 def test_a_third_caller(capsys: pytest.CaptureFixture[str]) -> None:
     lock = ["trust", f"{HERE}:lets_the_third_in", "--faults", "0", "--workers", "3", "--json"]
     assert main(lock) == 1

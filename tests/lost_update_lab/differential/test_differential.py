@@ -99,6 +99,7 @@ MISSED = {
 }
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("name", MISSED)
 def test_an_end_that_was_missed_once_is_found(servers: ServersOf, name: str) -> None:
     found = compared(MISSED[name], servers(""))
@@ -138,6 +139,7 @@ CONTROLS = {
 }
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("name", CONTROLS)
 def test_a_wrong_reduction_is_found(servers: ServersOf, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     program, module, function, wrong = CONTROLS[name]

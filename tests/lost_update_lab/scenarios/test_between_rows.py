@@ -164,6 +164,7 @@ def test_two_threads_of_one_worker(trial: Trial) -> None:
     assert "deadlock" in str(result), str(result)
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("how", ["upserts", "updates"])
 def test_one_order(trial: Trial, how: str) -> None:
     operation = sends(COMMANDS[how])

@@ -110,6 +110,7 @@ def adds_once(who: str, sql: Any) -> None:
         sql.execute("INSERT INTO one (who) VALUES (%s)", [who])
 
 
+@pytest.mark.deep
 def test_rows_with_random_keys_count(trial: Trial) -> None:
     """They were compared in the order of their keys, so `who` differed in each run, and was left out."""
     result = trial([(adds_once, "Ann")] * 2 + [(adds_once, "Bob")], setup=stamped, control=False)

@@ -39,6 +39,7 @@ def publishes(who: str, newest: bool, sql: Any) -> str:
     return f"/orders/{number}"
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize(("newest", "right"), [(True, VIOLATED), (False, KEPT)])
 def test_a_drawn_number_is_one_wherever_it_stands(trial: Trial, newest: bool, right: str) -> None:
     """It was one in its own column and in foreign keys only. After a draw in vain, as by a crash, the outbox of a right

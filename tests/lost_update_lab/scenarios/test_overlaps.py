@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import psycopg
+import pytest
 from psycopg import IsolationLevel
 
 from lost_update_lab import Result
@@ -39,6 +40,7 @@ def transactions(*each: tuple[str, ...]) -> Operation:
     return operation
 
 
+@pytest.mark.deep
 def test_a_page_of_an_index_that_was_read_before_the_insert(trial: Callable[..., Result]) -> None:
     """Ann has read the page into which Bob inserts, and Bob reads what Ann has changed: she fails, although Bob has
     not committed that. With the insert first she does not, and the two orders were one state."""

@@ -62,6 +62,7 @@ def what_is_paid_is_there(expired: None, paid: bool, sql: Any) -> bool:
     return not paid or sql.execute("SELECT count(*) FROM hold").fetchone() == (1,)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(("locks", "verdict"), [(False, "violated"), (True, "kept")])
 def test_what_is_older_than_ten_minutes_expires(
     trial: Trial, sql: psycopg.Connection[Any], locks: bool, verdict: str
