@@ -157,10 +157,14 @@ def _workers(case: Case) -> Iterator[Worker]:
         yield made
 
 
+#: the search may take so many times as long as the other one: on a busy machine most of a family were cut short
+LONGER = 3
+
+
 def compared(case: Case, servers: Servers, other: How = REFEREE, budget: float = BUDGET) -> Difference | str:
     """How the search differs from the `other` one; or, in words, that it does not, or why nothing can be said."""
     try:
-        result, found = ends(case, servers, {}, budget)
+        result, found = ends(case, servers, {}, LONGER * budget)
     except Mistake as error:
         return f"{REFUSED} {error}"
     if not result.exhausted:
