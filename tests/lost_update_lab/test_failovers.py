@@ -84,6 +84,7 @@ def under(explore: Explore, lock: Callable[[Bank], Iterator[None]], fault: Fault
     return result.under(fault)
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("lock", [alone, pipeline, transaction])
 def test_a_failover_forgets_the_lock(explore: Explore, lock: Callable[[Bank], Iterator[None]]) -> None:
     """In a pipeline: a worker that was cut off before its SET, and connected again, and one that was cut off after it

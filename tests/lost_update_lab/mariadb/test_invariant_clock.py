@@ -20,6 +20,7 @@ def takes(who: str) -> None:
     shop.ask("UPDATE hold SET who = %s, until = NOW() + INTERVAL -1 SECOND WHERE until < NOW()", who)
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("where", ["hold WHERE until > NOW()", "live"])
 def test_it_is_not_believed(trial: Trial, where: str) -> None:
     """A hold that had ended when it was given lasted for years."""

@@ -8,6 +8,7 @@ from subprocess import CompletedProcess
 from lost_update_lab.under_test.of_django import HINT
 
 
+@pytest.mark.deep
 def test_a_configured_project_is_found(project: Callable[..., CompletedProcess[str]]) -> None:
     done = project("django_found.py")
     told = dict(line.split(": ", 1) for line in done.stdout.splitlines())

@@ -66,7 +66,7 @@ ASKS: dict[str, Callable[[str], bool]] = {
 RIGHT = [partial(waits_for_it, "Ann"), partial(waits_for_it, "Bob")]
 
 
-@pytest.mark.deep_after(1)
+@pytest.mark.deep
 @pytest.mark.parametrize("way", ASKS)
 @pytest.mark.parametrize("kind", ["invariant", "always"])
 def test_two_holds_one_after_the_other_are_not_accused(

@@ -499,6 +499,7 @@ def setups(project: Path) -> dict[str, list[str]]:
     return {name: [line for line in each if line.startswith("(")] for name, each in lines.items()}
 
 
+@pytest.mark.deep
 def test_what_wider_fixtures_send_belongs_to_each_of_their_tests(project: Path) -> None:
     """It belonged to the first test. The others' scenarios had no rows: they were mistakes, or, of an UPDATE that hit
     no row, kept."""
