@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from subprocess import CompletedProcess
 
+import pytest
+
 from lost_update_lab.under_test.of_django import HINT
 
 
