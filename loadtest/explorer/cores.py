@@ -40,7 +40,8 @@ def keep_here(core: int | None) -> None:
 
 
 def _keep_session_here(connection: Any, **_: Any) -> None:
-    """After a crash or a lost reply a worker begins another one, and its server process would run on any core."""
+    """After a crash or a lost reply a worker begins another one, and its server process would run on any core. That is
+    in the middle of a schedule, where psutil's files would count as the worker's."""
     if connection.vendor == "postgresql":
         with suppress(OSError):
             os.sched_setaffinity(connection.connection.info.backend_pid, os.sched_getaffinity(0))

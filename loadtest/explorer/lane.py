@@ -48,9 +48,7 @@ def _serve(pipe: Connection, environment: dict[str, str], core: int | None, last
     # would not find what is frozen (servers/connections_before.py)
     gc.freeze()
     at_first = garbage.held_in_memory()
-    try:
-        assert pipe.recv() == OPEN
-    except (EOFError, OSError):  # the command has ended meanwhile
+    if _received(pipe) != OPEN:
         return
     if "MARIADB_URL" in environment:
         call_command("migrate", database="mariadb", verbosity=0)
@@ -61,11 +59,7 @@ def _serve(pipe: Connection, environment: dict[str, str], core: int | None, last
     except OSError:  # the command has ended meanwhile
         return
 
-    while True:
-        try:
-            job = pipe.recv()
-        except (EOFError, OSError):
-            return
+    while (job := _received(pipe)) is not None:
         does = graph if job.positions else explore if job.choices is None else replay
         with watched(job.budget, last):
             answer = _answer(does, job)
@@ -75,6 +69,14 @@ def _serve(pipe: Connection, environment: dict[str, str], core: int | None, last
         pipe.send({**answer, "environment": measured_at, "last": WorkerThread.left > 0})
         if WorkerThread.left:  # a thread hangs in this process: a new one continues
             return
+
+
+def _received(pipe: Connection) -> Any:
+    """The next message of the command. None: it has ended."""
+    try:
+        return pipe.recv()
+    except (EOFError, OSError):
+        return None
 
 
 def _answer(do: Any, job: Any) -> dict[str, Any]:

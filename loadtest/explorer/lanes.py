@@ -5,7 +5,6 @@ from __future__ import annotations
 import multiprocessing
 import sys
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from math import inf
 from multiprocessing.connection import Connection, wait
@@ -25,6 +24,7 @@ from loadtest.explorer.left import end_sessions, end_sessions_of
 from loadtest.explorer.pulse import last_words
 from loadtest.findings.job import Job
 from loadtest.servers import EmbeddedServer, MariaDB, Postgres, ServerError, Valkey
+from lost_update_lab.embedded.base import start_together
 from lost_update_lab.embedded.mariadb import EXPLORED_OPTIONS
 from lost_update_lab.embedded.postgres import EXPLORED_SETTINGS
 
@@ -66,10 +66,10 @@ class Lanes:
                 self._stack.callback(server.close)
                 if isinstance(server, Valkey):  # a lock may have kept it busy for ever, and it would not stop
                     self._stack.callback(server.kill)
-            with ThreadPoolExecutor(len(servers)) as pool:
-                list(pool.map(lambda each: each.start(), servers))
-                _migrate(postgres.url)
-                list(pool.map(_Lane.open, self._lanes))
+            start_together(servers)
+            _migrate(postgres.url)
+            for each in self._lanes:
+                each.open()
         except BaseException:
             self.__exit__()
             raise

@@ -8,6 +8,8 @@ import signal
 import subprocess
 import tempfile
 import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
@@ -223,6 +225,13 @@ class EmbeddedServer:
             REAPER.forget(self._process.pid)
             STARTED.discard(self._process.pid)
             self._process = None
+
+
+def start_together(servers: Sequence[EmbeddedServer]) -> None:
+    """Start them side by side, as each takes its time. Raises what the first one raises, once the others have come to
+    an end."""
+    with ThreadPoolExecutor(len(servers)) as threads:
+        list(threads.map(lambda each: each.start(), servers))
 
 
 def tail(log: Path, lines: int = 15) -> str:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
@@ -21,7 +20,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 from redis.sentinel import Sentinel as SentinelClient
 
-from lost_update_lab.embedded.base import ServerError, tail
+from lost_update_lab.embedded.base import ServerError, start_together, tail
 from lost_update_lab.embedded.valkey import Valkey
 
 PRIMARY_NAME = "lab"  # what the sentinels call the primary
@@ -96,11 +95,9 @@ class ReplicaSet:
 
     def start(self) -> Self:
         """Return when the replicas follow, and all sentinels know the primary, its replicas and each other."""
-        with ThreadPoolExecutor() as pool:
-            list(pool.map(lambda server: server.start(), self.servers))
+        start_together(self.servers)
         self.await_replication()
-        with ThreadPoolExecutor() as pool:
-            list(pool.map(lambda sentinel: sentinel.start(), self.sentinels))
+        start_together(self.sentinels)
         self.await_agreement(self.servers[0])
         return self
 

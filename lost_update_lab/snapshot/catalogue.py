@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from collections.abc import Sequence as PySequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -150,7 +149,7 @@ def look(connection: psycopg.Connection[Any]) -> Catalogue:
     return Catalogue(tables, tuple(drawn), out_of_reach)
 
 
-def values(connection: psycopg.Connection[Any], of: PySequence[sql.Composed]) -> list[Any]:
+def values(connection: psycopg.Connection[Any], of: list[sql.Composed]) -> list[Any]:
     """The values of these expressions, each of one row and one column, in as few queries as may be."""
     found: list[Any] = []
     for first in range(0, len(of), MOST_AT_ONCE):

@@ -8,7 +8,7 @@ table is compared, so that a change which no counter shows does not go unnoticed
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from math import log
@@ -109,7 +109,10 @@ class PostgresSnapshot:
         if key not in self._looks:
             name = f"look_{len(self._looks)}"
             partly = _partly(left_out, by_server)
-            sums = self._sums([each for each in tables if each.table.title in partly], left_out, by_server)
+            sums = self._values(
+                [each for each in tables if each.table.title in partly],
+                lambda each: functions.sum_of(each.table, each.kept, left_out, by_server),
+            )
             kept = [replace(each, opening=sums.get(each.table, each.opening)) for each in tables]
             function = functions.looking(sql.Identifier(self.schema, name), kept, left_out, by_server)
             self.connection.execute(function)
@@ -143,21 +146,19 @@ class PostgresSnapshot:
         if not kept:
             return
         run(sql.SQL("; ").join(map(functions.keeping, kept)))
-        sums = self._sums(kept)
+        sums = self._values(kept, lambda each: functions.sum_of(each.table, each.kept))
         kept = [replace(each, opening=sums[each.table]) for each in kept]
         if large := [functions.indexing(each) for each in kept if each.is_large]:
             run(sql.SQL("; ").join(large))
         small = [each for each in kept if not each.is_large]
-        orders = values(self.connection, [functions.in_order(each.table, each.kept) for each in small])
-        in_order = dict(zip([each.table for each in small], orders, strict=True))
+        in_order = self._values(small, lambda each: functions.in_order(each.table, each.kept))
         self._kept = [replace(each, in_order=in_order.get(each.table, each.in_order)) for each in kept]
 
-    def _sums(
-        self, tables: Sequence[KeptTable], left_out: Names = (), by_server: ByServer | None = None
-    ) -> dict[Table, str]:
-        """Of the opening rows."""
-        parts = [functions.sum_of(each.table, each.kept, left_out, by_server) for each in tables]
-        found = map(str, values(self.connection, parts))
+    def _values(
+        self, tables: Sequence[KeptTable], of: Callable[[KeptTable], sql.Composed]
+    ) -> dict[Table, Any]:
+        """Table → what this expression of its opening rows comes to."""
+        found = values(self.connection, [of(each) for each in tables])
         return dict(zip([each.table for each in tables], found, strict=True))
 
     def _define(self, found: Catalogue) -> None:

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
-import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import Any
 
 from django.core.management import call_command
 from django.db import connections
@@ -23,6 +20,7 @@ from ledger.resources import redis_client
 from loadtest.faults.workers.addresses import WORKER_NAMES, connect_to
 from loadtest.servers import MariaDB, Postgres, Valkey, ZooKeeper, zookeeper
 from lost_update_lab.embedded import mariadb
+from lost_update_lab.embedded.base import start_together
 from lost_update_lab.embedded.reaper import REAPER
 
 #: 200 waiters of each of three stampedes, and all other workers that stand ready
@@ -134,17 +132,11 @@ def _started(stack: ExitStack, extra: tuple[str, ...]) -> Site:
         site.mariadb = MariaDB(settings={"innodb-buffer-pool-size": "32M", "max-connections": CONNECTIONS})
     if "zookeeper" in extra and not zookeeper.available():
         site.zookeeper = ZooKeeper()
-    servers: list[Any] = [site.postgres, valkey, replica, *nodes, site.mariadb, site.zookeeper]
-    gate = threading.Lock()
-
-    def start(server: Any) -> None:
-        server.__enter__()
-        with gate:
-            stack.push(server.__exit__)
-
-    with ThreadPoolExecutor() as threads:
-        for done in [threads.submit(start, each) for each in servers if each]:
-            done.result()
+    every = [site.postgres, valkey, replica, *nodes, site.mariadb, site.zookeeper]
+    servers = [each for each in every if each]
+    for each in servers:
+        stack.callback(each.close)
+    start_together(servers)
     return site
 
 

@@ -28,7 +28,12 @@ def main() -> None:
     parser.add_argument("family", choices=FAMILIES)
     parser.add_argument("seeds", metavar="SEED", nargs="+")
     parser.add_argument("--seconds", type=float, default=600, help="of real time, in all")
-    parser.add_argument("--budget", type=float, default=BUDGET, help="seconds for each search")
+    parser.add_argument(
+        "--budget",
+        type=float,
+        default=BUDGET,
+        help="seconds for the other search; this one may take three times as long",
+    )
     parser.add_argument("--other", choices=WAYS, default="referee", help="the search to compare with")
     given = parser.parse_args()
     until = time.monotonic() + given.seconds

@@ -33,7 +33,7 @@ REFEREE: How = {"reduction": Reduction.NONE, "recorded": False}
 #: the search as it is, but nothing is computed in memory, or from a recording
 EXECUTED: How = {"in_memory": False, "fed": False}
 UNRECORDED: How = {"recorded": False}
-#: s of real time for one search
+#: s of real time for one search of the referee
 BUDGET = 20.0
 
 

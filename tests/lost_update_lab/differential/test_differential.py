@@ -18,7 +18,7 @@ from tests.lost_update_lab.differential.families import FAMILIES, Faults
 from tests.lost_update_lab.differential.writer import Case, case
 from tests.lost_update_lab.test_reduction import without_the_worker
 
-#: s for one search: a larger one is cut short, and what the referee has found by then is compared
+#: s for a search of the referee: a larger one is cut short, and what it has found by then is compared
 BUDGET = 6.0
 #: … in the short form
 SHORT_BUDGET = 2.0
