@@ -32,11 +32,13 @@ _IMMORTAL = 1 << 29
 
 class _Counted(NamedTuple):
     """How many refer to a class, and how many of these neither the collector has shown nor `constants` are; functions
-    with the class as a constant default; how many hold the class, with these."""
+    with the class as a constant default; its methods that somebody holds, as in `now = datetime.now`; how many hold
+    the class, with the constants and without the methods."""
 
     references: int = 0
     hidden: int = 0
     constants: tuple[ref[FunctionType], ...] = ()
+    methods: tuple[ref[BuiltinMethodType], ...] = ()
     holders: int = 0
 
 
@@ -51,24 +53,30 @@ def count(kind: type, references: int, back: Mapping[int, int], own: set[int]) -
     if last.references != references or references > _IMMORTAL:
         with garbage.thawed():
             last = _last[id(kind)] = _count(kind, references, last, back, own)
-    return last.holders
+    return last.holders + sum(_hold(each, back) for each in last.methods)
+
+
+def _hold(method: ref[BuiltinMethodType], back: Mapping[int, int]) -> int:
+    held = method()
+    return 0 if held is None else sys.getrefcount(held) - back[id(held)] - 2  # besides here
 
 
 def _count(kind: type, references: int, last: _Counted, back: Mapping[int, int], own: set[int]) -> _Counted:
     """Types are compared: isinstance() would also ask the object, and a lazy object of Django would then be
     evaluated."""
-    holders, referrers = 0, [each for each in gc.get_referrers(kind) if not _is_constant(each)]
+    referrers = [each for each in gc.get_referrers(kind) if not _is_constant(each)]
+    holders, methods = 0, list[ref[BuiltinMethodType]]()
     constants = [function for each in last.constants if (function := each()) and _is_given(kind, function)]
     hidden = references + back[id(kind)] - len(referrers)
     if hidden - len(constants) != last.hidden:
         constants = as_a_constant(kind)
     for each in referrers:
         if type(each) is BuiltinMethodType:
-            holders += sys.getrefcount(each) - back[id(each)]
+            methods.append(ref(each))
         elif _may_be_changed(type(each)) and not _is_key(kind, each):
             holders += id(each) not in own
     known = tuple(map(ref, constants))
-    return _Counted(references, hidden - len(known), known, holders + len(known))
+    return _Counted(references, hidden - len(known), known, tuple(methods), holders + len(known))
 
 
 def as_a_constant(kind: type) -> list[FunctionType]:
