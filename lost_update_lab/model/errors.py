@@ -128,8 +128,15 @@ class AnotherFile(BeginsAgain):
 
 
 class ClockInDefault(Broken):
-    """A command compares a time with a column that a DEFAULT fills by the server's own clock. Whoever explores the
-    database may let that go by the virtual one, and begin again."""
+    """A time is compared that a DEFAULT has written by the server's own clock. Whoever explores the database may let
+    that go by the virtual one, and begin again."""
+
+    def __init__(self, by: str, text: str) -> None:
+        """`by`: what tells the time in this command: a column, a table, a view, a function."""
+        super().__init__(
+            f"the server's own clock decides there, and the explorer cannot move it (inside of {by}, in {text[:80]})",
+            IN_THE_COMMAND,
+        )
 
 
 class ClockDecides(BeginsAgain):

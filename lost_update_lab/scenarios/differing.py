@@ -21,13 +21,14 @@ from lost_update_lab.under_test.operations import Operations
 _BY_DEFAULT = re.compile(r"\b(?:INSERT|REPLACE|MERGE|COPY|DEFAULT)\b", re.IGNORECASE)
 
 
-def written_by(tables: Tables, now: str) -> ByServer:
-    """What the server may write by itself, as far as DEFAULTs tell. `now`: asks for its clock, in UTC."""
+def written_by(tables: Tables, now: str, times: bool) -> ByServer:
+    """What the server may write by itself, as far as DEFAULTs tell. `now`: asks for its clock, in UTC. `times`: they go
+    by that clock."""
     columns = {
         (table.title, each.name): each.type
         for table in tables.tables
         for each in table.columns
-        if each.chance and can_be_told(each.type)
+        if each.chance and can_be_told(each.type) and (times or each.type == "uuid")
     }
     since = datetime.fromisoformat(tables.value(now))
     referred = {

@@ -34,7 +34,7 @@ from lost_update_lab.scenarios.meanwhile import Meanwhile
 from lost_update_lab.scenarios.progress import SearchProgress, Watched
 from lost_update_lab.scenarios.schedule import Schedule, told
 from lost_update_lab.scenarios.serial import Serial, SerialOrders
-from lost_update_lab.scenarios.ties import asks_the_server, may_tie
+from lost_update_lab.scenarios.ties import asks_the_server, check_defaults, may_tie
 from lost_update_lab.schedule.schedule_id import Diverged, decode
 from lost_update_lab.search.poll_calibration import calibrate_polls
 from lost_update_lab.search.search import Search
@@ -94,6 +94,8 @@ class Opened:
     distinct_times: bool = False
     #: workers look at their own clocks, and the database's clock writes times: both are virtual, so that they agree
     two_clocks: bool = False
+    #: DEFAULTs go by the database's virtual clock
+    virtual_defaults: bool = False
     #: `by_server` and `left_out` before any run
     at_first: tuple[ByServer, Names] | None = None
     has_run: bool = False
@@ -170,7 +172,9 @@ class Opened:
         database = self.of.server(*where, self.by_server)
         database.reader = reader
         stack.callback(database.close)
-        if self.two_clocks and not self.addresses.on_mariadb:
+        if self.virtual_defaults and self.addresses.on_mariadb:
+            database.defaults_become_virtual()
+        if self.two_clocks:
             database.becomes_timed()
         yield database
         if self.keys:
@@ -246,6 +250,7 @@ def _looked_at(
         # the real times that the server wrote were others in each run
         opened.by_server, opened.left_out = opened.at_first
         return False
+    check_defaults(serial)
     if not opened.distinct_times and may_tie(serial.all(), opened.database.tables, serial.looks):
         opened.distinct_times = True
         return False

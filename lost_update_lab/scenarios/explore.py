@@ -231,8 +231,9 @@ def opened(
                 invariant.holds.bind(tables)
         laws, always = with_clients(scenario.invariants, servers), with_clients(scenario.always, servers)
         scenario = replace(scenario, invariants=laws, always=always)
-        judge, by_server = Judge(scenario), written_by(tables, of.NOW)
-        opened = Opened(scenario, servers, of, tables, keys, frameworks, patches, judge, by_server)
+        by_server = written_by(tables, of.NOW, times=not (virtual_defaults and servers.on_mariadb))
+        opened = Opened(scenario, servers, of, tables, keys, frameworks, patches, Judge(scenario), by_server)
+        opened.virtual_defaults = virtual_defaults
         opened.by_server = replace(by_server, keys=keys_among(opened.known))
         yield opened
 

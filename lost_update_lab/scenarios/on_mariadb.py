@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from lost_update_lab.adapters import pymysql as driver
@@ -105,9 +105,24 @@ def server(
     return found
 
 
+def virtual_defaults(connection: Any) -> AbstractContextManager[None]:
+    """Nothing is altered: each session's `timestamp` answers also for a DEFAULT."""
+    return nullcontext()
+
+
 def _asked(connection: Any, text: str) -> tuple[tuple[Any, ...], ...]:
     """One round trip beside the gates."""
     return driver.run(connection, text)
 
 
-__all__ = ["NOW", "constraints", "left_as_found", "left_open", "mark", "prepared", "server", "tables"]
+__all__ = [
+    "NOW",
+    "constraints",
+    "left_as_found",
+    "left_open",
+    "mark",
+    "prepared",
+    "server",
+    "tables",
+    "virtual_defaults",
+]

@@ -103,7 +103,7 @@ def server(
     besides = bool(left_out or written)
     found = ObservedPostgres(servers.database, sql, besides=besides, opening=of, may_make=())
     found.level, found.by_own_clock = level_of(level) if level else None, {*left_out, *written}
-    if found.unseen.dated:
+    if found.unseen.clocks.virtual:
         found.becomes_timed()
     return found
 

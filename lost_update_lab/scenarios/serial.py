@@ -75,6 +75,11 @@ class Serial:
     def outcome(self) -> Outcome:
         return self.observed.outcome
 
+    @property
+    def passed(self) -> int:
+        """How much time passes in it, in µs."""
+        return self.steps[-1].at if self.steps else 0
+
 
 def orders(operations: Sequence[int]) -> Iterator[tuple[int, ...]]:
     """All orders of this many operations of each worker. Each worker's own operations stay in their order."""

@@ -21,9 +21,12 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain
 
-from lost_update_lab.scenarios.serial import Serial
+from lost_update_lab.model.errors import ClockInDefault
+from lost_update_lab.scenarios.serial import Serial, SerialOrders
 from lost_update_lab.servers.mariadb import clock_words as of_mariadb
+from lost_update_lab.servers.mariadb.server import MariaDBServer
 from lost_update_lab.servers.postgres import clock_words as of_postgres
+from lost_update_lab.servers.postgres.server import PostgresServer
 from lost_update_lab.snapshot.catalogue import Table
 from lost_update_lab.under_test.fresh import NOW, TIME, is_now, unix_times
 
@@ -57,6 +60,19 @@ def asks_the_server(orders: Sequence[Serial]) -> bool:
     return any(_asks(step.command) for serial in orders for step in serial.steps)
 
 
+def check_defaults(serial: SerialOrders) -> None:
+    """May a worker compare a time that a DEFAULT has written by the server's clock? With its own, if it looks at it; or
+    one with another, if time passes. Raises ClockInDefault."""
+    if not (serial.looks or any(each.passed for each in serial.all())):
+        return
+    commands = dict.fromkeys(step.command for each in serial.all() for step in each.steps)
+    for server in serial.system.servers.values():
+        if isinstance(server, PostgresServer | MariaDBServer):
+            for text in commands:
+                if by := server.unseen.told_by_default(text):
+                    raise ClockInDefault(by, text)
+
+
 def ties(orders: Sequence[Serial], tables: Collection[Table], sentence: str = TIE) -> Iterator[str]:
     """What is a tie even if no clock is shown the same time twice. Once at most."""
     for serial in orders:
@@ -75,7 +91,7 @@ def _stamps(command: str) -> Sequence[str]:
 def _is_cut(serial: Serial, column: str) -> bool:
     """Does a row hold a time of the run itself there that is cut, as no look at a clock but the first one is?"""
     held = (str(row.get(column)) for row in chain.from_iterable(serial.left.changed.values()))
-    return any(_CUT.search(time) and is_now(time, _passed(serial)) for time in held)
+    return any(_CUT.search(time) and is_now(time, serial.passed) for time in held)
 
 
 def _may_tie(serial: Serial, names: Sequence[str], looks: bool) -> bool:
@@ -91,7 +107,7 @@ def _may_tie(serial: Serial, names: Sequence[str], looks: bool) -> bool:
 
 def _in_redis(serial: Serial) -> Uses:
     """What is read there may be compared in Python."""
-    passed = _passed(serial)
+    passed = serial.passed
     for step in serial.steps:
         yield step.task, {*unix_times(step.command, passed), *unix_times(step.reply, passed)}
 
@@ -108,7 +124,7 @@ def _asks(command: str) -> bool:
 
 def _uses(serial: Serial, compared: Sequence[str], written: bool) -> Uses:
     """`compared`: columns, in Python; `written`: rows hold the time of their writing, and it may be met."""
-    passed = _passed(serial)
+    passed = serial.passed
     for step in serial.steps:
         now = any(is_now(time, passed) for time in TIME.findall(step.command))
         used = {time for time in _written(step.command) if not is_now(time, passed)}
@@ -132,23 +148,18 @@ def _meet(uses: Uses, again: Collection[str] = ()) -> bool:
 
 def _is_written(serial: Serial, columns: Collection[str]) -> bool:
     """Does a row hold the time at which it was written? (One that is yet to come is a lease.)"""
-    rows, passed = chain.from_iterable(serial.left.changed.values()), _passed(serial)
+    rows, passed = chain.from_iterable(serial.left.changed.values()), serial.passed
     return any(is_now(str(row.get(name)), passed) for row in rows for name in columns)
 
 
 def _comes_twice(serial: Serial, column: str) -> bool:
     """Do two rows of a table hold the same time of their writing? A DEFAULT fills it, and no command shows it."""
-    passed = _passed(serial)
+    passed = serial.passed
     for rows in serial.left.changed.values():
         found = [str(row.get(column)) for row in rows if is_now(str(row.get(column)), passed)]
         if len(set(found)) < len(found):
             return True
     return False
-
-
-def _passed(serial: Serial) -> int:
-    """How much time passes in it, in µs."""
-    return serial.steps[-1].at if serial.steps else 0
 
 
 def _times(tables: Collection[Table]) -> Sequence[str]:

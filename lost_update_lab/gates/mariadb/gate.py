@@ -26,7 +26,14 @@ from lost_update_lab.gates.mariadb.step import MariadbCommand, ReadTimedOut, exe
 from lost_update_lab.gates.patch import Patches
 from lost_update_lab.model.commands import ENDS
 from lost_update_lab.model.effects import NOBODY
-from lost_update_lab.model.errors import BY_EXECUTE, IN_THE_COMMAND, Broken, ClockDecides, WritesByReading
+from lost_update_lab.model.errors import (
+    BY_EXECUTE,
+    IN_THE_COMMAND,
+    Broken,
+    ClockDecides,
+    ClockInDefault,
+    WritesByReading,
+)
 from lost_update_lab.model.workers import Halt, Standing, Task, halt
 from lost_update_lab.runs.one_owner import only_owner
 from lost_update_lab.runs.place import Active, Here, beside, connecting, here
@@ -89,7 +96,7 @@ def _asks_clock(given: Sequence[Any]) -> str:
     text = given[0] if given else ""
     text = text.decode(errors="replace") if isinstance(text, bytes) else str(text)
     server = Active.servers.get(MARIADB)
-    inside = isinstance(server, MariaDBServer) and server.asks_inside(text)
+    inside = isinstance(server, MariaDBServer) and server.unseen.asks_inside(text)
     return text if clock_words.asks(text) or inside else ""
 
 
@@ -117,7 +124,7 @@ def asking(place: Here, connection: Any, name: str, *args: Any, **keywords: Any)
         or _is_ended(connection)
         or server.out_of_sight.of_another(driver.database(connection))
         or _inside(server, text)
-        or _begins_to_ask(server, text)
+        or _begins_to_ask(server, text, run.looks)
     ):
         run.error = error
         raise pymysql.NotSupportedError(str(error))
@@ -151,8 +158,12 @@ def _is_ended(connection: Any) -> Broken | None:
     return None
 
 
-def _begins_to_ask(server: MariaDBServer, text: str) -> ClockDecides | None:
-    """Is this the first command in which the server's clock decides? Then all begins anew, with a virtual one."""
+def _begins_to_ask(server: MariaDBServer, text: str, they_look: bool) -> Broken | None:
+    """Is this the first command in which the server's clock decides? Then all begins anew, with a virtual one. If
+    workers look at their own clocks, they may also compare what a DEFAULT has written by the server's."""
+    by = server.unseen.compares_default(text) or (they_look and server.unseen.told_by_default(text))
+    if by and server.looks.watched:  # nobody else could begin again
+        return ClockInDefault(by, text)
     found = server.by_the_clock(text) and server.becomes_timed(text)
     return ClockDecides("MariaDB") if found else None
 

@@ -101,7 +101,7 @@ def waiting(place: Here, connection: Any, gen: Any) -> Standing:
         _of_another(server, connection)
         or beyond(kind, given, server.timed)
         or (None if server.may_make is None else ddl.beyond(text_of(given)))
-        or _inside(server, given)
+        or _inside(server, given, place.run.looks and server.may_make is not None)
         or _begins_to_ask(server, given)
     ):
         place.run.error = error
@@ -127,19 +127,22 @@ def _of_another(server: PostgresServer, connection: Any) -> Broken | None:
     return Broken(ANOTHER_DATABASE.format(used=used.decode(), given=given.decode()), IN_ONE_DATABASE)
 
 
-def _inside(server: PostgresServer, given: dict[str, Any]) -> Broken | None:
-    """Does the command use something in which the server's own clock decides, where no gate sees it, or chance?"""
+def _inside(server: PostgresServer, given: dict[str, Any], they_look: bool) -> Broken | None:
+    """Does the command use something in which the server's own clock decides, where no gate sees it, or chance? If
+    workers look at their own clocks, they may also compare what a DEFAULT has written by the server's. (The lab's own
+    strategies do not: whoever explores them knows that.)"""
     text = text_of(given)
     if chooses := random_commands.of_sql(text):
         return chooses
     hidden = server.unseen.number_in(text) or server.unseen.at_work_in(text)
     if found := own_numbers.beyond(text) or server.looks.limited(text) or hidden:
         return found
-    clock = server.clock_inside(text, by_the_clock(text, server.timed))
-    if not clock:
-        return None
-    kind = ClockInDefault if server.unseen.is_default(clock) else Broken
-    return kind(f"{NO_POSTGRES_CLOCK} (inside of {clock}, in {shortened(text, 80)})", IN_THE_COMMAND)
+    if clock := server.clock_inside(text, by_the_clock(text, server.timed)):
+        if server.unseen.clocks.is_default(clock):
+            return ClockInDefault(clock, text)
+        return Broken(f"{NO_POSTGRES_CLOCK} (inside of {clock}, in {shortened(text, 80)})", IN_THE_COMMAND)
+    told = they_look and server.unseen.told_by_default(text)
+    return ClockInDefault(told, text) if told else None
 
 
 def _begins_to_ask(server: PostgresServer, given: dict[str, Any]) -> ClockDecides | None:
@@ -148,7 +151,7 @@ def _begins_to_ask(server: PostgresServer, given: dict[str, Any]) -> ClockDecide
     text = text_of(given)
     rounded = steps_by(text)
     decides = by_the_clock(text, timed=False) or (
-        not server.timed and (server.unseen.cuts(text) or server.unseen.stamped.meet(text))
+        not server.timed and (server.unseen.clocks.cuts(text) or server.unseen.clocks.stamped.meet(text))
     )
     if (server.timed and rounded <= server.steps_by) or not decides:
         return None
@@ -205,7 +208,7 @@ def _sent(
 def _described(server: PostgresServer, connection: Any, kind: str, given: dict[str, Any], idle: bool) -> Op:
     op = describe(kind, given, idle, server.timed)
     op.reads = op.reads and (op.local or not server.unseen.calls(op.text))
-    op.timed |= server.timed and not op.reads and server.unseen.writes_time(op.text)
+    op.timed |= server.timed and not op.reads and server.unseen.clocks.virtual.written_by(op.text)
     op.lasts = kind == driver.DECLARE or is_remembered(server, connection, op)
     return op
 

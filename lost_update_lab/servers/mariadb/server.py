@@ -187,31 +187,29 @@ class MariaDBServer(KeptOfSchedule, Plain):
     # -- its clock ----------------------------------------------------------------------------------------------
 
     def by_the_clock(self, text: str) -> bool:
-        """Does the server's clock count in this command? Once it has decided something, each written time does."""
-        inside = self.unseen.clocks_in(text)
-        if self.timed:
-            return clock_words.asks(text) or bool(inside)
-        return clock_words.decides(text) or any(map(clock_words.decides, inside))
-
-    def asks_inside(self, text: str) -> bool:
-        """Does a view, a routine or a trigger in this command ask for the time?"""
-        return any(map(clock_words.asks, self.unseen.clocks_in(text)))
+        """As HiddenOnMariadb.by_the_clock."""
+        return self.unseen.by_the_clock(text, self.timed)
 
     def clock_inside(self, text: str) -> str:
         """What a view, a routine or a trigger in this command says that goes by the server's own clock. "": nothing."""
         asks = any(map(clock_words.goes_on, self.unseen.clocks_in(text)))
         return "SYSDATE()" if asks and not self._sysdate_is_now else ""
 
-    def becomes_timed(self, text: str) -> bool:
+    def becomes_timed(self, text: str = "") -> bool:
         """Is this the first command in which the clock decides, or one that asks for a finer time? From the next run on
         its time is a part of each state, and what the server has answered so far does not count."""
-        shown = clock_words.digits(text).union(*map(clock_words.digits, self.unseen.clocks_in(text)))
+        shown = self.unseen.digits(text)
         if self.timed and shown <= self.digits:
             return False
         self.timed, self.digits = True, self.digits | shown
         self.answers = MariadbAnswers()
         self._seen.clear()
         return True
+
+    def defaults_become_virtual(self) -> None:
+        """The times that a DEFAULT writes are a part of each state, too."""
+        self.unseen.virtual_defaults = True
+        self.becomes_timed()
 
     def tell_time(self, connection: Any) -> None:
         """Tell the session what its next command's NOW() is."""

@@ -1,4 +1,6 @@
-"""What is behind a command of MariaDB: the texts of views, routines and triggers. One may ask for the clock."""
+"""What is behind a command of MariaDB: the texts of views, routines and triggers, and DEFAULTs. One may ask for the
+clock.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +8,8 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
 
+from lost_update_lab.servers.compound import words_of
+from lost_update_lab.servers.filled_columns import FilledColumns
 from lost_update_lab.servers.mariadb import clock_words
 from lost_update_lab.servers.mariadb.way import remembers_inside
 from lost_update_lab.snapshot.mariadb_behind import SOURCES, words
@@ -17,14 +21,39 @@ UNION ALL SELECT table_name FROM information_schema.views WHERE table_schema = D
 UNION ALL SELECT event_object_table FROM information_schema.triggers
 WHERE event_object_schema = DATABASE() AND trigger_name NOT LIKE 'explorer\\_%'
 """
+#: a table, a column of it, and what may fill it
+DEFAULTS = """
+SELECT table_name, column_name, CONCAT(COALESCE(column_default, ''), ' ', extra) FROM information_schema.columns
+WHERE table_schema = DATABASE()
+"""
 
 
 class HiddenOnMariadb:
-    """`ask`: one round trip beside the gates."""
+    """`ask`: one round trip beside the gates. `virtual_defaults`: the times that a DEFAULT writes are a part of each
+    state. (The session's `timestamp` answers there, too.)"""
 
     def __init__(self, ask: Callable[[str], tuple[tuple[Any, ...], ...]]) -> None:
         self._ask = ask
         self._found: dict[str, tuple[str, ...]] = {}
+        self.virtual_defaults = False
+
+    def by_the_clock(self, text: str, timed: bool) -> bool:
+        """Does the server's clock count in this command? Once it has decided something (`timed`), each written time
+        does."""
+        inside = self.clocks_in(text)
+        if timed:
+            fills = self.virtual_defaults and self.filled.written_by(text)
+            return clock_words.asks(text) or bool(inside) or fills
+        return clock_words.decides(text) or any(map(clock_words.decides, inside))
+
+    def asks_inside(self, text: str) -> bool:
+        """Does a view, a routine or a trigger in this command ask for the time?"""
+        return any(map(clock_words.asks, self.clocks_in(text)))
+
+    def digits(self, text: str) -> frozenset[int]:
+        """How many digits the times have after the point that it asks for, or that a DEFAULT writes."""
+        texts = [text, *self.clocks_in(text), *(self._clock_defaults if self.virtual_defaults else ())]
+        return frozenset[int]().union(*map(clock_words.digits, texts))
 
     def clocks_in(self, text: str) -> tuple[str, ...]:
         """The texts behind what this command names that ask for the time."""
@@ -40,6 +69,34 @@ class HiddenOnMariadb:
         """The texts of the views, routines and triggers that the command names."""
         names = words(text) & self._sources.keys() if self._sources else ()
         return [each for name in sorted(names) for each in self._sources[name]]
+
+    def told_by_default(self, text: str) -> str:
+        """As FilledColumns.told_in, for times that are not a part of a state."""
+        return "" if self.virtual_defaults else self.filled.told_in(text)
+
+    def compares_default(self, text: str) -> str:
+        """The column that a command compares with the server's clock, and that a DEFAULT fills by it. "": there is
+        none."""
+        names = () if self.virtual_defaults else self.filled.named_in(text)
+        return min(names) if names and self.by_the_clock(text, timed=False) else ""
+
+    @cached_property
+    def filled(self) -> FilledColumns:
+        """By the server's clock."""
+        found = [(str(table).lower(), str(column).lower()) for table, column, _ in self._by_clock]
+        columns, tables = {column for _, column in found}, {table for table, _ in found}
+        sources = [(name, words_of(text)) for name, texts in self._sources.items() for text in texts]
+        while more := {name for name, named in sources if name not in tables and named & tables}:
+            tables |= more
+        return FilledColumns(columns, tables, {name for name, named in sources if named & columns})
+
+    @property
+    def _clock_defaults(self) -> list[str]:
+        return [text for _, _, text in self._by_clock]
+
+    @cached_property
+    def _by_clock(self) -> list[tuple[str, str, str]]:
+        return [(t, c, str(text)) for t, c, text in self._ask(DEFAULTS) if clock_words.asks(str(text))]
 
     @cached_property
     def _sources(self) -> Mapping[str, list[str]]:

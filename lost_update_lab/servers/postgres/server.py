@@ -164,7 +164,7 @@ class PostgresServer(Plain):
 
     def clock_inside(self, text: str, timed: bool) -> str:
         """A function, a view or a column in this command that goes by the server's own clock. "": none."""
-        return self.unseen.clock_in(text, timed)
+        return self.unseen.clocks.asked_in(text, timed)
 
     def defers(self, op: Op) -> bool:
         """May a trigger of what this command writes look only when the transaction commits?"""

@@ -10,10 +10,8 @@ from typing import Any
 from lost_update_lab.model.errors import Broken
 from lost_update_lab.servers.compound import names_one, words_of
 from lost_update_lab.servers.numbers import IN_A_ROW, NUMBER
-from lost_update_lab.servers.postgres.clock_words import asks, cuts, decides
-from lost_update_lab.servers.postgres.stamped import TIME_COLUMNS, StampedColumns, picks_by
+from lost_update_lab.servers.postgres.hidden_clocks import CLOCK_QUESTIONS, HiddenClocks
 from lost_update_lab.servers.postgres.transactions import lasts_inside
-from lost_update_lab.servers.stamps import writes
 from lost_update_lab.snapshot.catalogue import OF_THE_USER, OWN
 from lost_update_lab.telling.narrative import shortened
 
@@ -38,25 +36,6 @@ SOURCES = (
     "SELECT proname, coalesce(pg_get_function_sqlbody(p.oid), prosrc) FROM pg_proc p "  # noqa: S608  (names of our own)
     f"JOIN pg_namespace n ON n.oid = pronamespace WHERE {OF_THE_USER} "
     "UNION ALL SELECT viewname, definition FROM pg_views WHERE schemaname !~ '^(pg_|information_schema)'"
-)
-#: columns with a default, and the default; that of a domain, too
-DEFAULTS = (
-    "SELECT attname, pg_get_expr(adbin, adrelid) FROM pg_attrdef "  # noqa: S608  (names of our own)
-    "JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum JOIN pg_class c ON c.oid = adrelid "
-    f"JOIN pg_namespace n ON n.oid = relnamespace WHERE {OF_THE_USER} "
-    "UNION SELECT attname, typdefault FROM pg_attribute JOIN pg_type t ON t.oid = atttypid "
-    "WHERE typtype = 'd' AND typdefault IS NOT NULL AND NOT attisdropped"
-)
-#: tables of which one goes by the explorer's clock (virtual_defaults.py)
-DATED = (
-    "SELECT DISTINCT relname FROM pg_attrdef JOIN pg_class c ON c.oid = adrelid JOIN pg_namespace n "  # noqa: S608
-    f"ON n.oid = relnamespace WHERE pg_get_expr(adbin, adrelid) ~ '\\m{OWN[0]}\\.' AND {OF_THE_USER}"
-)
-#: tables with a column of times that are cut, as timestamptz(0) is
-CUT = (
-    "SELECT relname FROM pg_attribute JOIN pg_class c ON c.oid = attrelid "  # noqa: S608  (names of our own)
-    "JOIN pg_namespace n ON n.oid = relnamespace WHERE atttypmod BETWEEN 0 AND 5 AND NOT attisdropped AND atttypid IN "
-    f"('timestamptz'::regtype, 'timestamp'::regtype, 'timetz'::regtype, 'time'::regtype) AND {OF_THE_USER}"
 )
 #: a table whose rows lie in those above it, or go with theirs
 _TAKES_ALONG = """
@@ -143,16 +122,13 @@ QUESTIONS = {
     b"functions": FUNCTIONS,
     b"counting": COUNTING,
     b"sources": SOURCES,
-    b"defaults": DEFAULTS,
-    b"dated": DATED,
-    b"times": TIME_COLUMNS,
-    b"cut": CUT,
     b"called": CALLED_IN_POSTGRES,
     b"calling": CALLING,
     b"sequences": SEQUENCES,
     b"deferred": DEFERRED,
     b"deferrable": DEFERRABLE,
     b"above": ABOVE,
+    **CLOCK_QUESTIONS,
 }
 _LITERAL = re.compile(r"'(?:''|[^'])*'|--[^\n]*|/\*.*?\*/", re.DOTALL)
 #: a column of each table: it shows whose transaction has locked the row, which may be open
@@ -183,8 +159,11 @@ class HiddenOnPostgres:
         self._calls: dict[str, bool] = {}
         self._numbers: dict[str, bool] = {}
         self._workers: dict[str, bool] = {}
-        self._clocks: dict[tuple[str, bool], str] = {}
-        self.stamped = StampedColumns(lambda: self.names_of(b"times"))
+        self.clocks = HiddenClocks(self.ask, self._texts, self._with_above)
+
+    def told_by_default(self, text: str) -> str:
+        """As FilledColumns.told_in, for times by the server's own clock."""
+        return self.clocks.filled.told_in(text)
 
     def named_in(self, text: str) -> bool:
         """Does this command, without its values, name any of it?"""
@@ -192,53 +171,6 @@ class HiddenOnPostgres:
         if statement not in self._written:
             self._written[statement] = not self.names.isdisjoint(words_of(statement))
         return self._written[statement]
-
-    def clock_in(self, text: str, timed: bool) -> str:
-        """What this command names that asks the server's own clock where no gate sees it. "": nothing. `timed`: a time
-        counts in this command, so one that a DEFAULT has written would too. That also counts where the latest row
-        does."""
-        statement = text.partition(" ← ")[0]
-        if (statement, timed) not in self._clocks:
-            words = words_of(statement)
-            stamps = {name for name in self._stamped & words if timed or picks_by(name, statement)}
-            found = sorted(self._asking & words) + sorted(stamps)
-            self._clocks[statement, timed] = found[0] if found else ""
-        return self._clocks[statement, timed]
-
-    def is_default(self, name: str) -> bool:
-        """Is what `clock_in` found a column?"""
-        return name not in self._asking
-
-    @cached_property
-    def _asking(self) -> set[str]:
-        """Functions and views in which the clock decides."""
-        return {name for name, text in self._texts(b"sources") if decides(text)}
-
-    @cached_property
-    def _stamped(self) -> set[str]:
-        """Columns that a DEFAULT fills by the clock."""
-        return {name for name, text in self._texts(b"defaults") if asks(text)}
-
-    def writes_time(self, text: str) -> bool:
-        """Might this command, which writes, fill a column by a DEFAULT that goes by the explorer's clock?"""
-        return bool(self.dated) and not self.dated.isdisjoint(words_of(text.partition(" ← ")[0]))
-
-    @cached_property
-    def dated(self) -> set[str]:
-        """Tables with such a column, and what writes to one unseen."""
-        return self._with_above(self.names_of(b"dated"))
-
-    def cuts(self, text: str) -> bool:
-        """Does this command write the clock's time into a table that cuts it, or cut it itself?"""
-        if cuts(text):
-            return True
-        return (
-            asks(text) and writes(text) and not self._cutting.isdisjoint(words_of(text.partition(" ← ")[0]))
-        )
-
-    @cached_property
-    def _cutting(self) -> set[str]:
-        return self.names_of(b"cut")
 
     def _texts(self, question: bytes) -> list[tuple[str, str]]:
         return [((name or b"").decode().lower(), (text or b"").decode()) for name, text in self.ask(question)]

@@ -3,9 +3,12 @@
     the table has        created_at timestamptz DEFAULT now()
     during the search    created_at timestamptz DEFAULT explorer.now()
 
-This is done only if a command compares such a column with a time: `WHERE created_at < now() - interval '10 min'`. Where
-it is only written down, the server's own clock may write it. A search that was killed leaves its DEFAULTs behind, so
-the next one puts them back first.
+This is done only if such a time is compared, by a command (`WHERE created_at < now() - interval '10 min'`) or, as far
+as can be told, by the worker that reads it. Where it is only written down, the server's own clock may write it. A
+search that was killed leaves its DEFAULTs behind, so the next one puts them back first.
+
+The DEFAULT of a domain stays as it is, and is refused: with the explorer's functions, which are dropped with all that
+uses them, the domain would go, and its columns.
 """
 
 from __future__ import annotations

@@ -1,9 +1,12 @@
-"""DEFAULT now() goes by the virtual clock where a command compares it, or takes the latest row by it."""
+"""DEFAULT now() goes by the virtual clock where it may be compared, or a command takes the latest row by it."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import psycopg
@@ -125,6 +128,55 @@ def test_the_default_of_a_domain_is_out_of_reach(trial: Trial) -> None:
         Mistake, match=r"inside of made, in DELETE FROM dated.*ask for the time in the command"
     ):
         trial([compares_it] * 2, setup=of_a_domain)
+
+
+PAYMENT = """
+DROP VIEW IF EXISTS last_payment; DROP TABLE IF EXISTS payment;
+CREATE TABLE payment (id serial PRIMARY KEY, at timestamptz, made timestamptz NOT NULL DEFAULT {});
+CREATE VIEW last_payment AS SELECT made AS since FROM payment ORDER BY id DESC LIMIT 1
+"""
+
+
+def payment(clock: str, sql: Any) -> None:
+    sql.execute(PAYMENT.format(clock))
+
+
+def pays_once(after: int, asks: str, sql: Any) -> None:
+    """Twice within a minute is once too often. That is decided in Python."""
+    time.sleep(after)
+    with sql.transaction():
+        sql.execute("SELECT pg_advisory_xact_lock(1)")
+        last, now = sql.execute(asks).fetchone(), datetime.now(UTC)
+        if not last or now - last[-1] > timedelta(minutes=1):
+            sql.execute("INSERT INTO payment (at) VALUES (%s)", [now])
+
+
+def never_twice_within_a_minute(sql: Any) -> bool:
+    times = [at for (at,) in sql.execute("SELECT at FROM payment ORDER BY at")]
+    return all(later - earlier > timedelta(minutes=1) for earlier, later in pairwise(times))
+
+
+@pytest.mark.deep_after(3)
+@pytest.mark.parametrize(
+    ("clock", "asks", "verdict"),
+    [
+        ("clock_timestamp()", "SELECT made FROM payment ORDER BY id DESC", "kept"),
+        ("clock_timestamp()", "SELECT * FROM payment ORDER BY id DESC", "kept"),
+        ("now()", "SELECT since FROM last_payment", "violated"),  # when its transaction began
+        ("clock_timestamp()", "SELECT since FROM last_payment", "kept"),
+        ("now()", "SELECT * FROM payment ORDER BY id DESC", "violated"),
+    ],
+)
+def test_one_that_only_the_workers_compare(trial: Trial, clock: str, asks: str, verdict: str) -> None:
+    """By the server's own clock, the row of the 100th second was of the first: who came next paid once more."""
+    result = trial(
+        [worker("Ann", pays_once, 100, asks), worker("Bob", pays_once, 0, asks)],
+        setup=partial(payment, clock),
+        invariant=(never_twice_within_a_minute, "paid twice"),
+        control=False,
+        pauses=1,
+    )
+    assert (result.verdict, result.exhausted) == (verdict, True)
 
 
 def entries(sql: Any) -> None:
