@@ -302,7 +302,7 @@ def test_where_no_more_hold_it_nobody_is_looked_for(monkeypatch: pytest.MonkeyPa
     assert looks
 
 
-@pytest.mark.deep_after(1)
+@pytest.mark.deep
 @pytest.mark.parametrize("dict_of_its_own", [False, True])
 def test_an_object_that_was_found_is_not_looked_for_again(
     monkeypatch: pytest.MonkeyPatch, dict_of_its_own: bool
@@ -358,6 +358,7 @@ class Closed(dict[str, Any]):
         raise TypeError("not to be changed")
 
 
+@pytest.mark.deep
 def test_what_is_not_to_be_changed_stays() -> None:
     closed = Closed(clock=time.time)
     with replaced():
@@ -382,7 +383,7 @@ def test_the_class_where_a_users_code_holds_it() -> None:
     assert isinstance(Stamped.now(), Stamped)
 
 
-@pytest.mark.deep_after(1)
+@pytest.mark.deep
 @pytest.mark.parametrize("hidden", [False, True])
 def test_a_default_that_is_a_class_is_looked_for_once(monkeypatch: pytest.MonkeyPatch, hidden: bool) -> None:
     """A function that stays made each search look at all objects. `hidden`: the collector no longer shows it."""
@@ -406,6 +407,7 @@ def test_a_default_that_is_a_class_is_looked_for_once(monkeypatch: pytest.Monkey
         assert now() == ANOTHER  # without a look
 
 
+@pytest.mark.deep
 def test_arguments_of_a_method_stay() -> None:
     at = partial(datetime.now, UTC)
     with replaced():

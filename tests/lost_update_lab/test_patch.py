@@ -129,6 +129,7 @@ def test_a_module_that_is_loaded_meanwhile_makes_classes_of_datetimes(late: Any)
         assert module.told(now) == "a time"
 
 
+@pytest.mark.deep
 def test_nothing_is_left_in_a_module_that_was_loaded_meanwhile(late: Any) -> None:
     real = datetime
     with clocks_in_place():

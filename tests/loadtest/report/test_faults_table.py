@@ -33,7 +33,7 @@ def printed(cells: list[dict[str, Any]], width: int) -> list[str]:
     return [line.rstrip() for line in out.getvalue().splitlines()]
 
 
-@pytest.mark.parametrize("width", [80, 100, 120, 160, 200])
+@pytest.mark.parametrize("width", [80, 120, 200])
 @pytest.mark.parametrize("strategies", [tuple(STRATEGIES), CARD, CARD[:2]])
 def test_no_line_is_too_long_and_no_name_is_broken(strategies: tuple[str, ...], width: int) -> None:
     lines = printed(matrix(strategies), width)
@@ -96,7 +96,7 @@ def test_a_long_name_of_ones_own_is_folded_and_the_cells_stay_whole() -> None:
     ],
 )
 def test_what_a_letter_says(more: Mapping[str, Any], sign: str, told: str) -> None:
-    cells = [*matrix(STRATEGIES), cell("mine", "pause", "lost") | more]
+    cells = [*matrix(STRATEGIES, ("pause", "failover")), cell("mine", "pause", "lost") | more]
     lines = printed(cells, 80)
     assert [line.split()[1:] for line in lines if line.startswith("mine ")] == [[sign]]
     assert told in " ".join(lines)

@@ -99,7 +99,7 @@ MISSED = {
 }
 
 
-@pytest.mark.deep_after(1)
+@pytest.mark.deep
 @pytest.mark.parametrize("name", MISSED)
 def test_an_end_that_was_missed_once_is_found(servers: ServersOf, name: str) -> None:
     found = compared(MISSED[name], servers(""))

@@ -55,7 +55,7 @@ def pays_out_once(account: int) -> bool:
     return True
 
 
-@pytest.mark.deep_after(2)
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize(
     ("more", "operation", "accounts", "verdict"),
     [

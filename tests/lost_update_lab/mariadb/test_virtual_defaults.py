@@ -44,6 +44,7 @@ def test_the_times_of_a_default_are_those_of_the_commands(trial: Trial) -> None:
     assert (result.verdict, result.exhausted, result.cause) == ("kept", True, "")
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(("fault", "verdict"), [("crashes", "kept"), ("clock_jumps", "violated")])
 def test_a_worker_compares_them_with_its_own_clock(trial: Trial, fault: str, verdict: str) -> None:
     agree = lambda ann, counted: counted is not False, "a time went by another clock"

@@ -156,7 +156,7 @@ def never_twice_within_a_minute(sql: Any) -> bool:
     return all(later - earlier > timedelta(minutes=1) for earlier, later in pairwise(times))
 
 
-@pytest.mark.deep_after(3)
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize(
     ("clock", "asks", "verdict"),
     [
@@ -196,7 +196,7 @@ def every_posting_counts(sql: Any) -> bool:
     return bool(sql.execute("SELECT max(balance) - 100 = count(*) - 1 FROM entry").fetchone()[0])
 
 
-@pytest.mark.deep_after(2)
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("first", ["Ann", "Bob"])
 @pytest.mark.parametrize(("order", "verdict"), [("made DESC, id DESC", "violated"), ("id DESC", "kept")])
 def test_the_latest_row_by_the_begin_of_its_transaction_is_not_the_last(
