@@ -96,7 +96,7 @@ def test_a_long_name_of_ones_own_is_folded_and_the_cells_stay_whole() -> None:
     ],
 )
 def test_what_a_letter_says(more: Mapping[str, Any], sign: str, told: str) -> None:
-    cells = [*matrix(STRATEGIES, ("pause", "failover")), cell("mine", "pause", "lost") | more]
+    cells = [*matrix(STRATEGIES, [*ADVERSARIES][:12]), cell("mine", "pause", "lost") | more]
     lines = printed(cells, 80)
     assert [line.split()[1:] for line in lines if line.startswith("mine ")] == [[sign]]
     assert told in " ".join(lines)
