@@ -34,16 +34,16 @@ CLOCK_QUESTIONS = {b"defaults": DEFAULTS, b"times": TIME_COLUMNS, b"cut": CUT}
 
 
 class HiddenClocks:
-    """`ask`: one round trip beside the gates; `texts`: likewise, names in lower case, each with its text. `with_above`:
+    """`ask`: one round trip beside the gates. `sources`: asks for functions and views, with their texts. `with_above`:
     these tables, and what writes to one unseen."""
 
     def __init__(
         self,
         ask: Callable[[bytes], list[Any]],
-        texts: Callable[[bytes], list[tuple[str, str]]],
+        sources: Callable[[], list[tuple[str, str]]],
         with_above: Callable[[set[str]], set[str]],
     ) -> None:
-        self._ask, self._texts, self._with_above = ask, texts, with_above
+        self._ask, self._sources, self._with_above = ask, sources, with_above
         self._known: dict[tuple[str, bool], str] = {}
         self.stamped = StampedColumns(lambda: {name for (name,) in self._names(b"times")})
 
@@ -65,7 +65,7 @@ class HiddenClocks:
     @cached_property
     def _asking(self) -> set[str]:
         """Functions and views in which the clock decides."""
-        return {name for name, text in self._texts(b"sources") if decides(text)}
+        return {name for name, text in self._sources() if decides(text)}
 
     @cached_property
     def _defaults(self) -> list[tuple[str, ...]]:
@@ -84,7 +84,7 @@ class HiddenClocks:
     def _filled(self, by: Callable[[str], bool]) -> FilledColumns:
         found = [(table, column) for table, column, text in self._defaults if by(text)]
         columns = {column for _, column in found}
-        naming = {name for name, text in self._texts(b"sources") if words_of(text) & columns}
+        naming = {name for name, text in self._sources() if words_of(text) & columns}
         return FilledColumns(columns, self._with_above({table for table, _ in found}), naming)
 
     def cuts(self, text: str) -> bool:

@@ -159,7 +159,7 @@ class HiddenOnPostgres:
         self._calls: dict[str, bool] = {}
         self._numbers: dict[str, bool] = {}
         self._workers: dict[str, bool] = {}
-        self.clocks = HiddenClocks(self.ask, self._texts, self._with_above)
+        self.clocks = HiddenClocks(self.ask, lambda: self._sources, self._with_above)
 
     def told_by_default(self, text: str) -> str:
         """As FilledColumns.told_in, for times by the server's own clock."""
@@ -219,12 +219,12 @@ class HiddenOnPostgres:
     @cached_property
     def _by_number(self) -> set[str]:
         """Functions and views that do so, and what calls them."""
-        return self._with_above({name for name, text in self._texts(b"sources") if self._numbered(text)})
+        return self._with_above({name for name, text in self._sources if self._numbered(text)})
 
     @cached_property
     def _by_who_works(self) -> set[str]:
         """Functions and views that ask it, and what calls them."""
-        return self._with_above({name for name, text in self._texts(b"sources") if _AT_WORK.search(text)})
+        return self._with_above({name for name, text in self._sources if _AT_WORK.search(text)})
 
     def calls(self, text: str) -> bool:
         """Does this SELECT call a function of a user's, also one that is named as one of PostgreSQL's own? Or one that
@@ -252,6 +252,11 @@ class HiddenOnPostgres:
     @cached_property
     def _deferrable(self) -> set[str]:
         return self.names_of(b"deferrable")
+
+    @cached_property
+    def _sources(self) -> list[tuple[str, str]]:
+        """Functions and views, with their texts."""
+        return self._texts(b"sources")
 
     @cached_property
     def _functions(self) -> list[tuple[str, str]]:
