@@ -4,6 +4,7 @@ clock.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
@@ -26,6 +27,7 @@ DEFAULTS = """
 SELECT table_name, column_name, CONCAT(COALESCE(column_default, ''), ' ', extra) FROM information_schema.columns
 WHERE table_schema = DATABASE()
 """
+_SELECT = re.compile(r"\s*SELECT\b", re.IGNORECASE)
 
 
 class HiddenOnMariadb:
@@ -42,9 +44,13 @@ class HiddenOnMariadb:
         does."""
         inside = self.clocks_in(text)
         if timed:
-            fills = self.virtual_defaults and self.filled.written_by(text)
-            return clock_words.asks(text) or bool(inside) or fills
+            return clock_words.asks(text) or bool(inside) or self._fills(text)
         return clock_words.decides(text) or any(map(clock_words.decides, inside))
+
+    def _fills(self, text: str) -> bool:
+        """Might a DEFAULT write the time here? A SELECT writes by a routine or a view at most."""
+        writes = not _SELECT.match(text) or self.behind(text)
+        return bool(self.virtual_defaults and writes and self.filled.written_by(text))
 
     def asks_inside(self, text: str) -> bool:
         """Does a view, a routine or a trigger in this command ask for the time?"""
