@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
+
+from lost_update_lab.servers.compound import words_of
 
 #: before, and after, a time that is only written down
 _BEFORE, _AFTER = (
@@ -10,9 +13,25 @@ _BEFORE, _AFTER = (
     re.compile(r"\s*(?:\(\s*\))?\s*(?:[,;)]|$|FROM\b|WHERE\b)", re.I),
 )
 _CLAUSE = re.compile(r"\b(?:WHERE|HAVING|WHEN|RETURNING|INSERT|REPLACE|SET|SELECT|VALUES)\b", re.IGNORECASE)
+_CONDITION = re.compile(r"\b(?:WHERE|ON|HAVING)\b", re.IGNORECASE)
 _WRITES = re.compile(r"\b(?:INSERT|UPDATE|MERGE|REPLACE)\b", re.IGNORECASE)
 #: the clause in which a time decides, or is told
 _DECIDES = frozenset({"WHERE", "HAVING", "WHEN", "RETURNING"})
+
+
+def compared(columns: Collection[str], text: str) -> set[str]:
+    """The columns that stand in a condition of this command, or by which it takes the first or the last row."""
+    begins = _CONDITION.search(text)
+    conditions = words_of(text[begins.start() :]) if begins else set[str]()
+    return {each for each in columns if each in conditions or _picks_by(each, text)}
+
+
+def _picks_by(column: str, text: str) -> bool:
+    name = rf"[\"`]?\b{re.escape(column)}\b"
+    return bool(
+        re.search(rf"\b(?:MAX|MIN)\s*\([^()]*{name}", text, re.IGNORECASE)
+        or re.search(rf"\bORDER\s+BY\b[^;]*{name}[^;]*\b(?:LIMIT|FETCH)\b", text, re.IGNORECASE)
+    )
 
 
 def writes(text: str) -> bool:

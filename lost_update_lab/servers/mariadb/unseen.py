@@ -13,6 +13,7 @@ from lost_update_lab.servers.compound import words_of
 from lost_update_lab.servers.filled_columns import FilledColumns
 from lost_update_lab.servers.mariadb import clock_words
 from lost_update_lab.servers.mariadb.way import remembers_inside
+from lost_update_lab.servers.stamps import compared
 from lost_update_lab.snapshot.mariadb_behind import SOURCES, words
 
 #: functions and views, and tables with triggers
@@ -81,10 +82,10 @@ class HiddenOnMariadb:
         return "" if self.virtual_defaults else self.filled.told_in(text)
 
     def compares_default(self, text: str) -> str:
-        """The column that a command compares with the server's clock, and that a DEFAULT fills by it. "": there is
-        none."""
+        """The column that a command compares, and that a DEFAULT fills by the server's clock. "": there is none."""
         names = () if self.virtual_defaults else self.filled.named_in(text)
-        return min(names) if names and self.by_the_clock(text, timed=False) else ""
+        found = names if names and self.by_the_clock(text, timed=False) else compared(names, text)
+        return min(found) if found else ""
 
     @cached_property
     def filled(self) -> FilledColumns:

@@ -13,9 +13,10 @@ Rows = list[tuple[bytes | None, ...]]
 #: the parts of that query, one for each column, with the names of its table and of the column
 _COLUMNS = f"""
 SELECT format('SELECT %L || left(%I::text, 40) || %L, ceil(extract(epoch FROM %I%s) * 1000000)::bigint FROM ONLY %I.%I '
-    'WHERE %I > timestamptz ''epoch'' + %L::interval', relname || '[', first.attname, '].' || a.attname, a.attname,
-    CASE a.atttypid WHEN 'timestamp'::regtype THEN ' AT TIME ZONE ''UTC''' ELSE '' END, nspname, relname, a.attname,
-    'BEGAN s'), CASE nspname WHEN 'public' THEN relname ELSE nspname || '.' || relname END, a.attname
+    'WHERE isfinite(%I) AND %I > timestamptz ''epoch'' + %L::interval', relname || '[', first.attname,
+    '].' || a.attname, a.attname, CASE a.atttypid WHEN 'timestamp'::regtype THEN ' AT TIME ZONE ''UTC''' ELSE '' END,
+    nspname, relname, a.attname, a.attname, 'BEGAN s'),
+    CASE nspname WHEN 'public' THEN relname ELSE nspname || '.' || relname END, a.attname
 FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace JOIN pg_attribute a ON a.attrelid = c.oid
 JOIN pg_attribute first ON first.attrelid = c.oid AND first.attnum = 1
 WHERE relkind = 'r' AND a.atttypid IN ('timestamp'::regtype, 'timestamptz'::regtype) AND a.attnum > 0

@@ -12,8 +12,8 @@ from typing import Any
 from lost_update_lab.servers.compound import words_of
 from lost_update_lab.servers.filled_columns import FilledColumns
 from lost_update_lab.servers.postgres.clock_words import asks, cuts, decides
-from lost_update_lab.servers.postgres.stamped import TIME_COLUMNS, StampedColumns, picks_by
-from lost_update_lab.servers.stamps import writes
+from lost_update_lab.servers.postgres.stamped import TIME_COLUMNS, StampedColumns
+from lost_update_lab.servers.stamps import compared, writes
 from lost_update_lab.snapshot.catalogue import OF_THE_USER, OWN
 
 #: a table, a column of it with a default, and the default; that of a domain, too
@@ -49,11 +49,12 @@ class HiddenClocks:
 
     def asked_in(self, text: str, timed: bool) -> str:
         """What this command names that asks the server's own clock where no gate sees it. "": nothing. `timed`: a time
-        counts in this command, so one that a DEFAULT has written would too. That also counts where the latest row
-        does."""
+        counts in this command, so one that a DEFAULT has written would too. That also counts where it is compared with
+        another one, or where the latest row does."""
         statement = text.partition(" ← ")[0]
         if (statement, timed) not in self._known:
-            stamps = {name for name in self.filled.named_in(statement) if timed or picks_by(name, statement)}
+            named = self.filled.named_in(statement)
+            stamps = named if timed else compared(named, statement)
             found = sorted(self._asking & words_of(statement)) + sorted(stamps)
             self._known[statement, timed] = found[0] if found else ""
         return self._known[statement, timed]

@@ -14,7 +14,7 @@ from functools import cached_property
 
 from lost_update_lab.servers.compound import words_of
 from lost_update_lab.servers.postgres.clock_words import asks
-from lost_update_lab.servers.stamps import writes
+from lost_update_lab.servers.stamps import compared, writes
 from lost_update_lab.snapshot.catalogue import OF_THE_USER
 
 #: the columns that hold times
@@ -24,15 +24,6 @@ TIME_COLUMNS = (
     f"('timestamptz'::regtype, 'timestamp'::regtype) AND {OF_THE_USER}"
 )
 _WHERE = re.compile(r"\bWHERE\b", re.IGNORECASE)
-
-
-def picks_by(column: str, text: str) -> bool:
-    """Does this command take the first or the last row by this column?"""
-    name = rf"\"?\b{re.escape(column)}\b"
-    return bool(
-        re.search(rf"\b(?:MAX|MIN)\s*\([^()]*{name}", text, re.IGNORECASE)
-        or re.search(rf"\bORDER\s+BY\b[^;]*{name}[^;]*\b(?:LIMIT|FETCH)\b", text, re.IGNORECASE)
-    )
 
 
 class StampedColumns:
@@ -59,8 +50,7 @@ class StampedColumns:
         named = words_of(text) & self._times
         if not named:
             return
-        before, *after = _WHERE.split(text)
+        before = _WHERE.split(text)[0]
         if writes(before) and asks(before):
             self._written |= words_of(before) & named
-        conditions = set().union(*map(words_of, after))
-        self._compared |= {each for each in named if each in conditions or picks_by(each, text)}
+        self._compared |= compared(named, text)

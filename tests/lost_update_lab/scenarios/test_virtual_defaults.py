@@ -179,6 +179,45 @@ def test_one_that_only_the_workers_compare(trial: Trial, clock: str, asks: str, 
     assert (result.verdict, result.exhausted) == (verdict, True)
 
 
+def events(sql: Any) -> None:
+    sql.execute("DROP TABLE IF EXISTS event, mark; CREATE TABLE mark (at timestamptz)")
+    sql.execute(
+        "CREATE TABLE event (id serial PRIMARY KEY, made timestamptz DEFAULT now(), until timestamptz)"
+    )
+    sql.execute("INSERT INTO mark VALUES ('2020-01-01')")
+
+
+def events_and_one_without_end(sql: Any) -> None:
+    events(sql)
+    sql.execute("INSERT INTO event (made, until) VALUES ('2020-01-01', 'infinity')")
+
+
+def happens(sql: Any) -> None:
+    sql.execute("INSERT INTO event DEFAULT VALUES")
+
+
+def polls(sql: Any) -> int:
+    """What is newer than its mark."""
+    with sql.transaction():
+        (mark,) = sql.execute("SELECT at FROM mark FOR UPDATE").fetchone()
+        new = sql.execute("SELECT made FROM event WHERE made > %s ORDER BY made", [mark]).fetchall()
+        if new:
+            sql.execute("UPDATE mark SET at = %s", new[-1])
+    return len(new)
+
+
+def test_a_command_compares_it_with_what_another_has_returned(trial: Trial) -> None:
+    """By the server's own clock the mark was another one in each run: with more workers that was "not repeatable"."""
+    result = trial([happens, polls], setup=events, control=False)
+    assert (result.verdict, result.exhausted) == ("kept", True)
+    assert any("the clock of postgres is virtual" in note for note in result.notes)
+
+
+def test_a_time_without_an_end_is_no_lease(trial: Trial) -> None:
+    result = trial([happens, polls], setup=events_and_one_without_end, control=False)
+    assert (result.verdict, result.exhausted) == ("kept", True)
+
+
 def entries(sql: Any) -> None:
     sql.execute("CREATE TABLE entry (id serial, balance int, made timestamptz NOT NULL DEFAULT now())")
     sql.execute("INSERT INTO entry (balance) VALUES (100)")
