@@ -13,7 +13,7 @@ _BEFORE, _AFTER = (
     re.compile(r"\s*(?:\(\s*\))?\s*(?:[,;)]|$|FROM\b|WHERE\b)", re.I),
 )
 _CLAUSE = re.compile(r"\b(?:WHERE|HAVING|WHEN|RETURNING|INSERT|REPLACE|SET|SELECT|VALUES)\b", re.IGNORECASE)
-_CONDITION = re.compile(r"\b(?:WHERE|ON|HAVING)\b", re.IGNORECASE)
+_CONDITION = re.compile(r"\b(?:WHERE|HAVING|ON(?!\s+(?:CONFLICT|DUPLICATE)))\b", re.IGNORECASE)
 _WRITES = re.compile(r"\b(?:INSERT|UPDATE|MERGE|REPLACE)\b", re.IGNORECASE)
 #: the clause in which a time decides, or is told
 _DECIDES = frozenset({"WHERE", "HAVING", "WHEN", "RETURNING"})
