@@ -25,14 +25,17 @@ _BETWEEN = ("lost_update_lab.gates.", "django.utils.timezone")
 
 
 class InvariantClock:
-    """`asked`: how invariants asked for the time in this search. `virtual`: a worker was told a virtual time."""
+    """`asked`: how invariants asked for the time in this search; `commands`: all that they sent. `virtual`: a worker
+    was told a virtual time."""
 
     asked: ClassVar[dict[str, None]] = {}
+    commands: ClassVar[dict[str, None]] = {}
     virtual: ClassVar[bool] = False
 
     @classmethod
     def begin(cls) -> None:
         cls.asked.clear()
+        cls.commands.clear()
         cls.virtual = False
 
     @classmethod

@@ -239,7 +239,13 @@ class Recorder:
         clocks = CLOCKS.intersection(effect[0] for effect in opened.effects)
         node, place = self.recording.node(task), opened.place
         told = node.told.get(place)
-        if told is None or (told.clocks != clocks and self._may_change(task)):
+        if (
+            told and told.clocks and clocks
+        ):  # what the first clock shows may decide whether a second one is asked
+            clocks |= told.clocks
+            if told.clocks != clocks:
+                told = node.told[place] = Told(clocks)
+        elif told is None or (told.clocks != clocks and self._may_change(task)):
             told = node.told[place] = Told(clocks)
         at = (opened.relative if clocks == _MONOTONIC else opened.absolute) if clocks else None
         known, found = told.ways.get(at), Segment(tuple(opened.effects), event, Node())

@@ -13,6 +13,7 @@ from math import inf
 from typing import Any, cast
 
 from lost_update_lab.gates import process_memory
+from lost_update_lab.gates.invariant_clock import InvariantClock
 from lost_update_lab.harness import Harness
 from lost_update_lab.model.bounds import SECOND, Bounds
 from lost_update_lab.model.errors import WHAT_ELSE
@@ -34,7 +35,8 @@ from lost_update_lab.scenarios.meanwhile import Meanwhile
 from lost_update_lab.scenarios.progress import SearchProgress, Watched
 from lost_update_lab.scenarios.schedule import Schedule, told
 from lost_update_lab.scenarios.serial import Serial, SerialOrders
-from lost_update_lab.scenarios.ties import asks_the_server, check_defaults, may_tie
+from lost_update_lab.scenarios.server_times import compared_times
+from lost_update_lab.scenarios.ties import asks_the_server, may_tie
 from lost_update_lab.schedule.schedule_id import Diverged, decode
 from lost_update_lab.search.poll_calibration import calibrate_polls
 from lost_update_lab.search.search import Search
@@ -250,8 +252,17 @@ def _looked_at(
         # the real times that the server wrote were others in each run
         opened.by_server, opened.left_out = opened.at_first
         return False
-    check_defaults(serial)
-    if not opened.distinct_times and may_tie(serial.all(), opened.database.tables, serial.looks):
+    if why := compared_times(serial, opened.by_server):
+        if (
+            opened.two_clocks or not opened.virtual_defaults
+        ):  # begins again, or it is asked for inside of a function
+            raise why
+        opened.two_clocks = True
+        opened.by_server, opened.left_out = opened.at_first
+        return False
+    if not opened.distinct_times and may_tie(
+        serial.all(), opened.database.tables, serial.looks, InvariantClock.commands
+    ):
         opened.distinct_times = True
         return False
     examine(serial)

@@ -21,12 +21,10 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain
 
-from lost_update_lab.model.errors import ClockInDefault
-from lost_update_lab.scenarios.serial import Serial, SerialOrders
+from lost_update_lab.scenarios.serial import Serial
+from lost_update_lab.servers.compound import words_of
 from lost_update_lab.servers.mariadb import clock_words as of_mariadb
-from lost_update_lab.servers.mariadb.server import MariaDBServer
 from lost_update_lab.servers.postgres import clock_words as of_postgres
-from lost_update_lab.servers.postgres.server import PostgresServer
 from lost_update_lab.snapshot.catalogue import Table
 from lost_update_lab.under_test.fresh import NOW, TIME, is_now, unix_times
 
@@ -48,29 +46,22 @@ _SELECTS = r"\s*SELECT\b(?:[^;]*?\b{}\b|\s+\*)"
 Uses = Iterable[tuple[str, Iterable[str]]]
 
 
-def may_tie(orders: Sequence[Serial], tables: Collection[Table], looks: bool) -> bool:
+def may_tie(
+    orders: Sequence[Serial], tables: Collection[Table], looks: bool, asked: Iterable[str] = ()
+) -> bool:
     """`orders`: the serial ones. `looks`: workers look at their wall clocks. Then they may compare in Python what they
-    have selected, or read from Redis."""
+    have selected, or read from Redis. `asked`: the commands of the invariants, which may compare as well."""
     names = _times(tables)
-    return any(_may_tie(serial, names, looks) for serial in orders)
+    by_invariants = [name for name in names if any(name.lower() in words_of(text) for text in asked)]
+    return any(
+        _may_tie(serial, names, looks) or (by_invariants and _is_written(serial, by_invariants))
+        for serial in orders
+    )
 
 
 def asks_the_server(orders: Sequence[Serial]) -> bool:
     """Does a command ask for the server's clock, if only to write down what it shows?"""
     return any(_asks(step.command) for serial in orders for step in serial.steps)
-
-
-def check_defaults(serial: SerialOrders) -> None:
-    """May a worker compare a time that a DEFAULT has written by the server's clock? With its own, if it looks at it; or
-    one with another, if time passes. Raises ClockInDefault."""
-    if not (serial.looks or any(each.passed for each in serial.all())):
-        return
-    commands = dict.fromkeys(step.command for each in serial.all() for step in each.steps)
-    for server in serial.system.servers.values():
-        if isinstance(server, PostgresServer | MariaDBServer):
-            for text in commands:
-                if by := server.unseen.told_by_default(text):
-                    raise ClockInDefault(by, text)
 
 
 def ties(orders: Sequence[Serial], tables: Collection[Table], sentence: str = TIE) -> Iterator[str]:

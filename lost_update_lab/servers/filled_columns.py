@@ -8,15 +8,24 @@ SELECT made FROM hold                                        the worker may, wit
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from lost_update_lab.servers.compound import words_of
+from lost_update_lab.servers.stamps import compared, has_condition
 
 #: what a command tells of a row without naming a column
 _WHOLE = re.compile(r"\*(?!\s*\))|\bTABLE\b|\b(?:row_to_json|to_jsonb?|jsonb?_agg)\s*\(", re.IGNORECASE)
 _INSERT = re.compile(r"\s*(?:INSERT|REPLACE)\b", re.IGNORECASE)
 #: where an INSERT begins to read
 _READS = re.compile(r"\b(?:SELECT|RETURNING|WHERE)\b", re.IGNORECASE)
+
+
+def with_naming(names: Collection[str], sources: Iterable[tuple[str, str]]) -> set[str]:
+    """These names, and the functions and views that name one, or that name one of those."""
+    texts, found = [(name, words_of(text)) for name, text in sources], set(names)
+    while more := {name for name, words in texts if name not in found and words & found}:
+        found |= more
+    return found
 
 
 class FilledColumns:
@@ -48,6 +57,14 @@ class FilledColumns:
             found = self._tells(statement) if self else ()
             self._told[statement] = min(found) if found else ""
         return self._told[statement]
+
+    def compared_in(self, text: str) -> str:
+        """By what does this command compare one? "": by nothing."""
+        statement = text.partition(" ← ")[0]
+        found = compared(self._told_by, statement) if self else set[str]()
+        if self and has_condition(statement):  # the view may have another name for the column
+            found |= words_of(statement) & (self._told_by - self._columns)
+        return min(found) if found else ""
 
     def _tells(self, statement: str) -> Collection[str]:
         told, begins = statement, _READS.search(statement)

@@ -26,6 +26,10 @@ def compared(columns: Collection[str], text: str) -> set[str]:
     return {each for each in columns if each in conditions or _picks_by(each, text)}
 
 
+def has_condition(text: str) -> bool:
+    return bool(_CONDITION.search(text))
+
+
 def _picks_by(column: str, text: str) -> bool:
     name = rf"[\"`]?\b{re.escape(column)}\b"
     return bool(

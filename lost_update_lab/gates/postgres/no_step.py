@@ -22,6 +22,7 @@ def note_clock(gen: Any) -> None:
     if "query" not in values:
         return
     text, server = text_of(values), Active.servers.get(POSTGRES)
+    InvariantClock.commands[text] = None
     if asks(text) or (isinstance(server, PostgresServer) and server.clock_inside(text, timed=False)):
         InvariantClock.note_command(text)
 

@@ -9,8 +9,7 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
 
-from lost_update_lab.servers.compound import words_of
-from lost_update_lab.servers.filled_columns import FilledColumns
+from lost_update_lab.servers.filled_columns import FilledColumns, with_naming
 from lost_update_lab.servers.mariadb import clock_words
 from lost_update_lab.servers.mariadb.way import remembers_inside
 from lost_update_lab.servers.stamps import compared
@@ -90,12 +89,17 @@ class HiddenOnMariadb:
     @cached_property
     def filled(self) -> FilledColumns:
         """By the server's clock."""
-        found = [(str(table).lower(), str(column).lower()) for table, column, _ in self._by_clock]
+        return self.seen_of(
+            {(str(table).lower(), str(column).lower()) for table, column, _ in self._by_clock}
+        )
+
+    def seen_of(self, found: set[tuple[str, str]]) -> FilledColumns:
+        """These columns, each with its table, and what shows them by another name."""
         columns, tables = {column for _, column in found}, {table for table, _ in found}
-        sources = [(name, words_of(text)) for name, texts in self._sources.items() for text in texts]
-        while more := {name for name, named in sources if name not in tables and named & tables}:
-            tables |= more
-        return FilledColumns(columns, tables, {name for name, named in sources if named & columns})
+        sources = [(name, text) for name, texts in self._sources.items() for text in texts]
+        return FilledColumns(
+            columns, with_naming(tables, sources), with_naming(columns, sources) - columns if found else ()
+        )
 
     @property
     def _clock_defaults(self) -> list[str]:

@@ -5,12 +5,12 @@ A DEFAULT can be made virtual (virtual_defaults.py). A function or a view cannot
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import cached_property
 from typing import Any
 
 from lost_update_lab.servers.compound import words_of
-from lost_update_lab.servers.filled_columns import FilledColumns
+from lost_update_lab.servers.filled_columns import FilledColumns, with_naming
 from lost_update_lab.servers.postgres.clock_words import asks, cuts, decides
 from lost_update_lab.servers.postgres.stamped import TIME_COLUMNS, StampedColumns
 from lost_update_lab.servers.stamps import compared, writes
@@ -22,7 +22,8 @@ DEFAULTS = (
     "JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum JOIN pg_class c ON c.oid = adrelid "
     f"JOIN pg_namespace n ON n.oid = relnamespace WHERE {OF_THE_USER} "
     "UNION SELECT relname, attname, typdefault FROM pg_attribute JOIN pg_class c ON c.oid = attrelid "
-    "JOIN pg_type t ON t.oid = atttypid WHERE typtype = 'd' AND typdefault IS NOT NULL AND NOT attisdropped"
+    "JOIN pg_namespace n ON n.oid = relnamespace JOIN pg_type t ON t.oid = atttypid "
+    f"WHERE typtype = 'd' AND typdefault IS NOT NULL AND NOT attisdropped AND {OF_THE_USER}"
 )
 #: tables with a column of times that are cut, as timestamptz(0) is
 CUT = (
@@ -75,17 +76,48 @@ class HiddenClocks:
     @cached_property
     def filled(self) -> FilledColumns:
         """By the server's own clock."""
-        return self._filled(asks)
+        return self._filled(
+            lambda text: asks(text) or bool(words_of(text) & self._functions), self._by_triggers
+        )
 
     @cached_property
     def virtual(self) -> FilledColumns:
         """By the explorer's (virtual_defaults.py)."""
         return self._filled(lambda text: f"{OWN[0]}." in text)
 
-    def _filled(self, by: Callable[[str], bool]) -> FilledColumns:
-        found = [(table, column) for table, column, text in self._defaults if by(text)]
+    def _filled(self, by: Callable[[str], bool], others: Collection[tuple[str, str]] = ()) -> FilledColumns:
+        """With the columns that are generated from one."""
+        found = {(table, column) for table, column, text in self._defaults if by(text)} | {*others}
+        while more := {
+            (t, c) for t, c, text in self._defaults if any((t, word) in found for word in words_of(text))
+        }:
+            if more <= found:
+                break
+            found |= more
+        return self.seen_of(found)
+
+    @cached_property
+    def _functions(self) -> set[str]:
+        """Those that ask for the time, and views."""
+        asking = {name for name, text in self._sources() if asks(text)}
+        return with_naming(asking, self._sources())
+
+    @cached_property
+    def _by_triggers(self) -> set[tuple[str, str]]:
+        """The columns of times, each with its table, into which a trigger may write it."""
+        texts = [(name, words_of(text)) for name, text in self._sources() if asks(text)]
+        return {
+            (table, column)
+            for name, words in texts
+            if "new" in words
+            for table in self._with_above({name})
+            for column in words & self.stamped.times
+        }
+
+    def seen_of(self, found: set[tuple[str, str]]) -> FilledColumns:
+        """These columns, each with its table, and what shows them by another name."""
         columns = {column for _, column in found}
-        naming = {name for name, text in self._sources() if words_of(text) & columns}
+        naming = with_naming(columns, self._sources()) - columns if found else set[str]()
         return FilledColumns(columns, self._with_above({table for table, _ in found}), naming)
 
     def cuts(self, text: str) -> bool:

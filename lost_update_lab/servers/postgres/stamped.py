@@ -36,7 +36,7 @@ class StampedColumns:
         self._known: set[str] = set()
 
     @cached_property
-    def _times(self) -> set[str]:
+    def times(self) -> set[str]:
         return self._ask_times()
 
     def meet(self, text: str) -> bool:
@@ -47,7 +47,7 @@ class StampedColumns:
         return not self._written.isdisjoint(self._compared)
 
     def _note(self, text: str) -> None:
-        named = words_of(text) & self._times
+        named = words_of(text) & self.times
         if not named:
             return
         before = _WHERE.split(text)[0]

@@ -9,6 +9,7 @@ from typing import Any
 
 from lost_update_lab.model.errors import Broken
 from lost_update_lab.servers.compound import names_one, words_of
+from lost_update_lab.servers.filled_columns import FilledColumns
 from lost_update_lab.servers.numbers import IN_A_ROW, NUMBER
 from lost_update_lab.servers.postgres.hidden_clocks import CLOCK_QUESTIONS, HiddenClocks
 from lost_update_lab.servers.postgres.transactions import lasts_inside
@@ -164,6 +165,10 @@ class HiddenOnPostgres:
     def told_by_default(self, text: str) -> str:
         """As FilledColumns.told_in, for times by the server's own clock."""
         return self.clocks.filled.told_in(text)
+
+    def seen_of(self, columns: set[tuple[str, str]]) -> FilledColumns:
+        """As HiddenClocks.seen_of."""
+        return self.clocks.seen_of(columns)
 
     def named_in(self, text: str) -> bool:
         """Does this command, without its values, name any of it?"""
