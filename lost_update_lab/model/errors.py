@@ -129,10 +129,12 @@ class AnotherFile(BeginsAgain):
 
 class ClockInDefault(Broken):
     """A time is compared that a DEFAULT has written by the server's own clock. Whoever explores the database may let
-    that go by the virtual one, and begin again."""
+    that go by the virtual one, and begin again. `with_another`: it is compared with another such time, so that no two
+    of them may be the same."""
 
-    def __init__(self, by: str, text: str) -> None:
+    def __init__(self, by: str, text: str, with_another: bool = False) -> None:
         """`by`: what tells the time in this command: a column, a table, a view, a function."""
+        self.with_another = with_another
         super().__init__(
             f"the server's own clock decides there, and the explorer cannot move it (inside of {by}, in {text[:80]})",
             IN_THE_COMMAND,

@@ -257,7 +257,7 @@ def _looked_at(
             opened.two_clocks or not opened.virtual_defaults
         ):  # begins again, or it is asked for inside of a function
             raise why
-        opened.two_clocks = True
+        opened.two_clocks, opened.distinct_times = True, opened.distinct_times or why.with_another
         opened.by_server, opened.left_out = opened.at_first
         return False
     if not opened.distinct_times and may_tie(

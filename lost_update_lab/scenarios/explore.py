@@ -143,26 +143,23 @@ def run(
     replay: str = "",
     again: str = "",
     progress: Callable[[SearchProgress], None] | None = None,
-    virtual_defaults: bool = False,
     **how: Any,
 ) -> Result:
     """Explore a scenario on these servers, or `replay` one schedule of it. `again`: how a user sees it again.
-    `progress` is told how far the search is. `virtual_defaults`, `how`: as for `opened`. Raises Interrupted after
-    Ctrl-C."""
+    `progress` is told how far the search is. `how`: as for `opened`. Raises Interrupted after Ctrl-C."""
     check_results(scenario)
     try:
         with (
             one_core(),
-            opened(scenario, servers, virtual_defaults=virtual_defaults, **how) as ready,
+            opened(scenario, servers, **how) as ready,
             interruptible(),
         ):
             result = _run(ready, replay, progress)
     except ClockInDefault as error:
-        if virtual_defaults:  # it is a column whose DEFAULT cannot be altered
+        if how.get("virtual_defaults"):  # it is a column whose DEFAULT cannot be altered
             raise not_explored(error) from error
-        return run(
-            scenario, servers, replay=replay, again=again, progress=progress, virtual_defaults=True, **how
-        )
+        how |= {"virtual_defaults": True, "distinct_times": error.with_another}
+        return run(scenario, servers, replay=replay, again=again, progress=progress, **how)
     except Mistake:
         if Interrupt.came:
             raise Interrupted from None
@@ -198,9 +195,11 @@ def opened(
     patches: Sequence[Any] = (),
     *,
     virtual_defaults: bool = False,
+    distinct_times: bool = False,
 ) -> Iterator[Opened]:
     """The setup has run, and what it left is known. The workers' time begins where its time ended.
-    `virtual_defaults`: the DEFAULTs of the database go by its virtual clock. Raises Mistake."""
+    `virtual_defaults`: the DEFAULTs of the database go by its virtual clock. `distinct_times`: as in Opened. Raises
+    Mistake."""
     InvariantClock.begin()
     RecordedCalls.begin()
     of: Any = import_module(f"lost_update_lab.scenarios.on_{'mariadb' if servers.on_mariadb else 'postgres'}")
@@ -233,7 +232,7 @@ def opened(
         scenario = replace(scenario, invariants=laws, always=always)
         by_server = written_by(tables, of.NOW, times=not (virtual_defaults and servers.on_mariadb))
         opened = Opened(scenario, servers, of, tables, keys, frameworks, patches, Judge(scenario), by_server)
-        opened.virtual_defaults = virtual_defaults
+        opened.virtual_defaults, opened.distinct_times = virtual_defaults, distinct_times
         opened.by_server = replace(by_server, keys=keys_among(opened.known))
         yield opened
 

@@ -12,8 +12,9 @@ while a worker sleeps. That is good enough where such a time is only written dow
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from datetime import UTC, datetime
+from typing import Any
 
 from lost_update_lab.gates.invariant_clock import InvariantClock
 from lost_update_lab.model.epoch import Epoch
@@ -23,7 +24,7 @@ from lost_update_lab.servers.filled_columns import FilledColumns
 from lost_update_lab.servers.mariadb.server import MariaDBServer
 from lost_update_lab.servers.postgres.server import PostgresServer
 from lost_update_lab.snapshot.by_server import ByServer
-from lost_update_lab.under_test.fresh import NOW, TIME, constants
+from lost_update_lab.under_test.fresh import NOW, TIME, constants, shows_clock
 
 #: by what it is compared, and in which command
 Compared = tuple[str, str]
@@ -40,7 +41,9 @@ def compared_times(serial: SerialOrders, by_server: ByServer) -> ClockInDefault 
     if not server:
         return None
     columns = server.unseen.seen_of(set(_written(serial, by_server)))
-    found = next(_compared(serial, server, columns), None) or _two_told(serial, by_server)
+    if found := next(_compared(serial, columns), None) or _two_told(serial, by_server):
+        return ClockInDefault(*found, with_another=True)
+    found = _may_be_compared(serial, server, columns)
     return ClockInDefault(*found) if found else None
 
 
@@ -54,25 +57,33 @@ def _written(serial: SerialOrders, by_server: ByServer) -> Iterator[tuple[str, s
                         yield table.name.lower(), name.lower()
 
 
-def _compared(
-    serial: SerialOrders, server: PostgresServer | MariaDBServer, columns: FilledColumns
-) -> Iterator[Compared]:
-    orders = serial.all()
-    commands = dict.fromkeys(step.command for each in orders for step in each.steps)
-    looks = serial.looks or any(each.passed for each in orders)
-    for text in commands:
+def _compared(serial: SerialOrders, columns: FilledColumns) -> Iterator[Compared]:
+    for text in _commands(serial):
         if by := columns.compared_in(text):
-            yield by, text
-        # with its own clock, or with another such time, if time passes
-        if looks and (by := server.unseen.told_by_default(text) or columns.told_in(text)):
             yield by, text
     for text in InvariantClock.commands:
         if by := columns.told_in(text):
             yield by, text
 
 
+def _may_be_compared(
+    serial: SerialOrders, server: PostgresServer | MariaDBServer, columns: FilledColumns
+) -> Compared | None:
+    """By a worker: with its own clock, or with another such time, if time passes."""
+    if not (serial.looks or any(each.passed for each in serial.all())):
+        return None
+    told = (
+        (server.unseen.told_by_default(text) or columns.told_in(text), text) for text in _commands(serial)
+    )
+    return next(((by, text) for by, text in told if by), None)
+
+
+def _commands(serial: SerialOrders) -> list[str]:
+    return list(dict.fromkeys(step.command for each in serial.all() for step in each.steps))
+
+
 def _two_told(serial: SerialOrders, by_server: ByServer) -> Compared | None:
-    """Is one worker told two of them, or an invariant by the workers' results?"""
+    """Is one worker told two of them? Or an invariant, by the workers' results?"""
     known = serial.system.known
     for each in serial.all():
         told = defaultdict[str, set[str]](set)
@@ -80,7 +91,18 @@ def _two_told(serial: SerialOrders, by_server: ByServer) -> Compared | None:
             told[step.task].update(_of_its_clock(step.reply, each, by_server, known))
             if len(told[step.task]) > 1:
                 return "two times", step.command
+        results = " ".join(map(_as_text, each.observed.results)) if serial.system.scenario.invariants else ""
+        if len(found := set(_of_its_clock(results, each, by_server, known))) > 1:
+            return "two results", " and ".join(sorted(found))
     return None
+
+
+def _as_text(result: Any) -> str:
+    if isinstance(result, Mapping):
+        result = list(result.values())
+    if isinstance(result, float) and shows_clock(result):
+        result = datetime.fromtimestamp(result, UTC)
+    return " ".join(map(_as_text, result)) if isinstance(result, list | tuple | set) else str(result)
 
 
 def _of_its_clock(reply: str, serial: Serial, by_server: ByServer, known: Collection[str]) -> Iterator[str]:

@@ -139,7 +139,7 @@ def _inside(server: PostgresServer, given: dict[str, Any], they_look: bool) -> B
         return found
     if clock := server.clock_inside(text, by_the_clock(text, server.timed)):
         if server.unseen.clocks.is_default(clock):
-            return ClockInDefault(clock, text)
+            return ClockInDefault(clock, text, with_another=not asks(text))
         return Broken(f"{NO_POSTGRES_CLOCK} (inside of {clock}, in {shortened(text, 80)})", IN_THE_COMMAND)
     told = they_look and server.unseen.told_by_default(text)
     return ClockInDefault(told, text) if told else None

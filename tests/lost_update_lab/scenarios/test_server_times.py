@@ -105,6 +105,48 @@ def test_an_invariant_compares_them(
     assert (result.verdict, result.exhausted) == (verdict, True)
 
 
+def deposits_and_tells(sql: Any) -> float:
+    with sql.transaction():
+        sql.execute("SELECT pg_advisory_xact_lock(1)")
+        made = sql.execute("INSERT INTO deposit (amount) VALUES (10) RETURNING made").fetchone()[0]
+    return float(made.timestamp())
+
+
+def closes_and_tells(sql: Any) -> tuple[int, float]:
+    with sql.transaction():
+        sql.execute("SELECT pg_advisory_xact_lock(1)")
+        (total,) = sql.execute("SELECT coalesce(sum(amount), 0) FROM deposit").fetchone()
+        insert = "INSERT INTO closing (balance) VALUES (%s) RETURNING made"
+        (made,) = sql.execute(insert, [total]).fetchone()
+    return total, made.timestamp()
+
+
+@pytest.mark.deep
+def test_an_invariant_compares_the_workers_results(trial: Trial) -> None:
+    workers = [worker("Ann", deposits_and_tells), worker("Bob", closes_and_tells)]
+    of_later = lambda ann, bob: not (bob[0] and ann > bob[1]), "a deposit of later is in it"
+    result = trial(workers, setup=partial(deposits_table, "now()"), invariant=of_later, control=False)
+    assert result.verdict == "violated"
+
+
+def closes_and_looks(sql: Any) -> bool:
+    close(sql)
+    late = "SELECT count(*) FROM deposit d, closing c WHERE d.made > c.made AND c.balance > 0"
+    return not sql.execute(late).fetchone()[0]
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_command_compares_two_columns(trial: Trial, first: bool) -> None:
+    workers = [worker("Ann", deposit), worker("Bob", closes_and_looks)]
+    result = trial(
+        workers if first else workers[::-1],
+        setup=partial(deposits_table, "now()"),
+        invariant=(lambda *told: False not in told, "a deposit of later is in it"),
+        control=False,
+    )
+    assert result.verdict == "violated"
+
+
 def messages(sql: Any) -> None:
     sql.execute("DROP TABLE IF EXISTS sms")
     sql.execute("CREATE TABLE sms (who text, made timestamptz DEFAULT now())")
