@@ -168,6 +168,14 @@ def names_one(statement: str, names: Collection[str]) -> bool:
     )
 
 
+def with_naming(names: Collection[str], sources: Iterable[tuple[str, str]]) -> set[str]:
+    """These names, and the functions and views that name one, or that name one of those."""
+    texts, found = [(name, words_of(text)) for name, text in sources], set(names)
+    while more := {name for name, words in texts if name not in found and words & found}:
+        found |= more
+    return found
+
+
 class Unexplored:
     """Why a search proves nothing that has found no loss: others could not come where they would have to."""
 

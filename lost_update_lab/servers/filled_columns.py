@@ -1,14 +1,16 @@
 """Columns that a DEFAULT fills by the server's clock, and the commands in which such a time may decide something.
 
-INSERT INTO hold (seat) VALUES (7)                           made timestamp DEFAULT now(): only written down
-DELETE FROM hold WHERE made < now() - interval '10 min'      the command compares it
-SELECT made FROM hold                                        the worker may, with its own clock
+    INSERT INTO hold (seat) VALUES (7)                           made timestamp DEFAULT now(): only written down
+    DELETE FROM hold WHERE made < now() - interval '10 min'      the command compares it
+    SELECT made FROM hold                                        the worker may, with its own clock
+
+The text of a command tells, and the names of what it may show them by.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 
 from lost_update_lab.servers.compound import words_of
 from lost_update_lab.servers.stamps import compared, has_condition
@@ -18,14 +20,6 @@ _WHOLE = re.compile(r"\*(?!\s*\))|\bTABLE\b|\b(?:row_to_json|to_jsonb?|jsonb?_ag
 _INSERT = re.compile(r"\s*(?:INSERT|REPLACE)\b", re.IGNORECASE)
 #: where an INSERT begins to read
 _READS = re.compile(r"\b(?:SELECT|RETURNING|WHERE)\b", re.IGNORECASE)
-
-
-def with_naming(names: Collection[str], sources: Iterable[tuple[str, str]]) -> set[str]:
-    """These names, and the functions and views that name one, or that name one of those."""
-    texts, found = [(name, words_of(text)) for name, text in sources], set(names)
-    while more := {name for name, words in texts if name not in found and words & found}:
-        found |= more
-    return found
 
 
 class FilledColumns:

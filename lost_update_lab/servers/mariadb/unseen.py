@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
 
-from lost_update_lab.servers.filled_columns import FilledColumns, with_naming
+from lost_update_lab.servers.compound import with_naming
+from lost_update_lab.servers.filled_columns import FilledColumns
 from lost_update_lab.servers.mariadb import clock_words
 from lost_update_lab.servers.mariadb.way import remembers_inside
 from lost_update_lab.servers.stamps import compared

@@ -9,8 +9,8 @@ from collections.abc import Callable, Collection
 from functools import cached_property
 from typing import Any
 
-from lost_update_lab.servers.compound import words_of
-from lost_update_lab.servers.filled_columns import FilledColumns, with_naming
+from lost_update_lab.servers.compound import with_naming, words_of
+from lost_update_lab.servers.filled_columns import FilledColumns
 from lost_update_lab.servers.postgres.clock_words import asks, cuts, decides
 from lost_update_lab.servers.postgres.stamped import TIME_COLUMNS, StampedColumns
 from lost_update_lab.servers.stamps import compared, writes
@@ -88,11 +88,10 @@ class HiddenClocks:
     def _filled(self, by: Callable[[str], bool], others: Collection[tuple[str, str]] = ()) -> FilledColumns:
         """With the columns that are generated from one."""
         found = {(table, column) for table, column, text in self._defaults if by(text)} | {*others}
+        texts = [((table, column), words_of(text)) for table, column, text in self._defaults]
         while more := {
-            (t, c) for t, c, text in self._defaults if any((t, word) in found for word in words_of(text))
+            of for of, words in texts if of not in found and any((of[0], w) in found for w in words)
         }:
-            if more <= found:
-                break
             found |= more
         return self.seen_of(found)
 

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from lost_update_lab.model.errors import Broken
-from lost_update_lab.servers.compound import names_one, words_of
+from lost_update_lab.servers.compound import names_one, with_naming, words_of
 from lost_update_lab.servers.filled_columns import FilledColumns
 from lost_update_lab.servers.numbers import IN_A_ROW, NUMBER
 from lost_update_lab.servers.postgres.hidden_clocks import CLOCK_QUESTIONS, HiddenClocks
@@ -290,11 +290,7 @@ class HiddenOnPostgres:
 
     def _with_functions(self, found: set[str]) -> set[str]:
         """These names, and those of the functions that use one."""
-        functions = [(name, words_of(text)) for name, text in self._functions]
-        found = set(found)
-        while more := {name for name, words in functions if name not in found and words & found}:
-            found |= more
-        return found
+        return with_naming(found, self._functions)
 
     @property
     def names(self) -> set[str]:
