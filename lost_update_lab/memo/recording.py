@@ -239,10 +239,8 @@ class Recorder:
         clocks = CLOCKS.intersection(effect[0] for effect in opened.effects)
         node, place = self.recording.node(task), opened.place
         told = node.told.get(place)
-        if (
-            told and told.clocks and clocks
-        ):  # what the first clock shows may decide whether a second one is asked
-            clocks |= told.clocks
+        if told and told.clocks and clocks:
+            clocks |= told.clocks  # what the first one shows may decide whether a second one is asked
             if told.clocks != clocks:
                 told = node.told[place] = Told(clocks)
         elif told is None or (told.clocks != clocks and self._may_change(task)):

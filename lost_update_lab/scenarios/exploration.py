@@ -253,10 +253,8 @@ def _looked_at(
         opened.by_server, opened.left_out = opened.at_first
         return False
     if why := compared_times(serial, opened.by_server):
-        if (
-            opened.two_clocks or not opened.virtual_defaults
-        ):  # begins again, or it is asked for inside of a function
-            raise why
+        if opened.two_clocks or not opened.virtual_defaults:
+            raise why  # it begins again, with virtual DEFAULTs; or a trigger, or a function, writes the time
         opened.two_clocks, opened.distinct_times = True, opened.distinct_times or why.with_another
         opened.by_server, opened.left_out = opened.at_first
         return False
