@@ -22,8 +22,8 @@ ONE_FOR_EACH_PROCESS = (
 )
 SWALLOWS = "write `except Exception` there: other BaseExceptions are how a thread is stopped"
 IN_THE_COMMAND = (
-    "ask for the time in the command itself, and not inside of a function, a view or a DEFAULT. If a package does so, "
-    "let the setup replace its function or view by one that does not ask (CREATE OR REPLACE)"
+    "ask for the time in the command itself, and not inside of a constraint, a domain, a view or a function. If a "
+    "package does so, let the setup replace that by one that does not ask"
 )
 BY_ANOTHER_CLOCK = "none here: `manage.py faults` moves real clocks"
 GATE_IT = "put a gate before that client: docs/explorer.md, 'Other clients'"
@@ -127,7 +127,7 @@ class AnotherFile(BeginsAgain):
         super().__init__("a worker touches a file that none had touched before", REPORT_IT)
 
 
-class ClockInDefault(Broken):
+class ClockInside(Broken):
     """A time is compared that a DEFAULT has written by the server's own clock. Whoever explores the database may let
     that go by the virtual one, and begin again. `with_another`: it is compared with another such time, so that no two
     of them may be the same."""

@@ -96,8 +96,8 @@ class Opened:
     distinct_times: bool = False
     #: workers look at their own clocks, and the database's clock writes times: both are virtual, so that they agree
     two_clocks: bool = False
-    #: DEFAULTs go by the database's virtual clock
-    virtual_defaults: bool = False
+    #: what the database does by itself goes by its virtual clock
+    virtual_inside: bool = False
     #: `by_server` and `left_out` before any run
     at_first: tuple[ByServer, Names] | None = None
     has_run: bool = False
@@ -174,7 +174,7 @@ class Opened:
         database = self.of.server(*where, self.by_server)
         database.reader = reader
         stack.callback(database.close)
-        if self.virtual_defaults and self.addresses.on_mariadb:
+        if self.virtual_inside and self.addresses.on_mariadb:
             database.defaults_become_virtual()
         if self.two_clocks:
             database.becomes_timed()
@@ -253,7 +253,7 @@ def _looked_at(
         opened.by_server, opened.left_out = opened.at_first
         return False
     if why := compared_times(serial, opened.by_server):
-        if opened.two_clocks or not opened.virtual_defaults:
+        if opened.two_clocks or not opened.virtual_inside:
             raise why  # it begins again, with virtual DEFAULTs; or a trigger, or a function, writes the time
         opened.two_clocks, opened.distinct_times = True, opened.distinct_times or why.with_another
         opened.by_server, opened.left_out = opened.at_first

@@ -16,7 +16,7 @@ from lost_update_lab.gates.invariant_clock import InvariantClock
 from lost_update_lab.gates.recorded_calls import RecordedCalls
 from lost_update_lab.invariants import TableInvariant
 from lost_update_lab.model.epoch import Epoch
-from lost_update_lab.model.errors import Broken, ClockInDefault
+from lost_update_lab.model.errors import Broken, ClockInside
 from lost_update_lab.scenarios.comparisons import chosen, is_redelivered, parts_of, repeated, together
 from lost_update_lab.scenarios.conclusion import concluded
 from lost_update_lab.scenarios.control import Control, control
@@ -155,10 +155,10 @@ def run(
             interruptible(),
         ):
             result = _run(ready, replay, progress)
-    except ClockInDefault as error:
-        if how.get("virtual_defaults"):  # it is a column whose DEFAULT cannot be altered
+    except ClockInside as error:
+        if how.get("virtual_inside"):  # it is what cannot be altered
             raise not_explored(error) from error
-        how |= {"virtual_defaults": True, "distinct_times": error.with_another}
+        how |= {"virtual_inside": True, "distinct_times": error.with_another}
         return run(scenario, servers, replay=replay, again=again, progress=progress, **how)
     except Mistake:
         if Interrupt.came:
@@ -175,7 +175,7 @@ def _run(ready: Opened, replay: str, progress: Callable[[SearchProgress], None] 
     scenario = ready.scenario
     try:
         finding = search(ready, partial(examine, ready), replay, progress)
-    except ClockInDefault:
+    except ClockInside:
         raise
     except Broken as error:
         raise not_explored(error) from error
@@ -194,12 +194,11 @@ def opened(
     frameworks: Sequence[Framework] = (),
     patches: Sequence[Any] = (),
     *,
-    virtual_defaults: bool = False,
+    virtual_inside: bool = False,
     distinct_times: bool = False,
 ) -> Iterator[Opened]:
     """The setup has run, and what it left is known. The workers' time begins where its time ended.
-    `virtual_defaults`: the DEFAULTs of the database go by its virtual clock. `distinct_times`: as in Opened. Raises
-    Mistake."""
+    `virtual_inside`, `distinct_times`: as in Opened. Raises Mistake."""
     InvariantClock.begin()
     RecordedCalls.begin()
     of: Any = import_module(f"lost_update_lab.scenarios.on_{'mariadb' if servers.on_mariadb else 'postgres'}")
@@ -218,10 +217,11 @@ def opened(
                 of.left_open(connection), before == (of.mark(connection), _keys(servers)), bool(frameworks)
             )
         stack.enter_context(Epoch.begins())
-        if virtual_defaults:
-            stack.enter_context(of.virtual_defaults(connection))
+        inside = stack.enter_context(of.shadowed(connection)) if virtual_inside else None
         tables: Tables = of.tables(servers)
         stack.callback(tables.close)
+        if inside:
+            stack.callback(inside.put_back)  # before that drops the explorer's functions, and what uses one
         keys = RedisSnapshot(servers.redis) if servers.redis else None
         if keys:
             stack.callback(keys.close)
@@ -230,9 +230,9 @@ def opened(
                 invariant.holds.bind(tables)
         laws, always = with_clients(scenario.invariants, servers), with_clients(scenario.always, servers)
         scenario = replace(scenario, invariants=laws, always=always)
-        by_server = written_by(tables, of.NOW, times=not (virtual_defaults and servers.on_mariadb))
+        by_server = written_by(tables, of.NOW, times=not (virtual_inside and servers.on_mariadb))
         opened = Opened(scenario, servers, of, tables, keys, frameworks, patches, Judge(scenario), by_server)
-        opened.virtual_defaults, opened.distinct_times = virtual_defaults, distinct_times
+        opened.virtual_inside, opened.distinct_times = virtual_inside, distinct_times
         opened.by_server = replace(by_server, keys=keys_among(opened.known))
         yield opened
 

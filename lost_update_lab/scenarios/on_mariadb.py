@@ -105,7 +105,7 @@ def server(
     return found
 
 
-def virtual_defaults(connection: Any) -> AbstractContextManager[None]:
+def shadowed(connection: Any) -> AbstractContextManager[None]:
     """Nothing is altered: each session's `timestamp` answers also for a DEFAULT."""
     return nullcontext()
 
@@ -123,6 +123,6 @@ __all__ = [
     "mark",
     "prepared",
     "server",
+    "shadowed",
     "tables",
-    "virtual_defaults",
 ]

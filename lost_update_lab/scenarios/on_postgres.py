@@ -11,7 +11,7 @@ import psycopg
 from lost_update_lab.scenarios.commits import ObservedPostgres
 from lost_update_lab.scenarios.constraints import Constraint, of_postgres
 from lost_update_lab.scenarios.isolation import level_of
-from lost_update_lab.servers.postgres.virtual_defaults import put_defaults_back, virtual_defaults
+from lost_update_lab.servers.postgres.shadowed import Shadowed, shadowed
 from lost_update_lab.snapshot.by_server import ByServer
 from lost_update_lab.snapshot.catalogue import OWN, Table
 from lost_update_lab.snapshot.functions import Names
@@ -47,7 +47,7 @@ def mark(connection: psycopg.Connection[Any]) -> object:
 def left_as_found(servers: Servers) -> Iterator[None]:
     """At the end, what is newer is dropped, and the rest holds what it held before, whatever is still under way."""
     before = _snapshot(servers, "explorer_before")
-    put_defaults_back(before.connection)
+    Shadowed(before.connection).put_back_what_is_left()
     made, began = MadeBefore(before.connection), settings(before.connection)
 
     def as_before() -> None:
@@ -116,6 +116,6 @@ __all__ = [
     "mark",
     "prepared",
     "server",
+    "shadowed",
     "tables",
-    "virtual_defaults",
 ]

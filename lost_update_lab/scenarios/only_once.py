@@ -50,10 +50,14 @@ def look(first: Serial, second: Serial, servers: Mapping[str, Any], changed: Seq
     """Two runs of the same order. `changed`: what the first one has changed, as far as that is known. Raises
     Mistake."""
     left = Counter((op.server, comparable(op.text)) for op, _ in second.commands)
+    unknown = None
     for op, reply in first.commands:
         command = comparable(op.text)
-        if NO_SCRIPT in reply:  # it has done nothing
+        if NO_SCRIPT in reply:  # it has done nothing, and is sent again, or the script itself is
+            unknown = command
             continue
+        if unknown and op.text.startswith("EVAL "):
+            command, unknown = unknown, None
         left[op.server, command] -= 1
         if left[op.server, command] < 0 and not op.reads and _writes(servers.get(op.server), op.text):
             what = ", ".join(changed[:3]) or UNKNOWN

@@ -18,7 +18,7 @@ from typing import Any
 
 from lost_update_lab.gates.invariant_clock import InvariantClock
 from lost_update_lab.model.epoch import Epoch
-from lost_update_lab.model.errors import ClockInDefault
+from lost_update_lab.model.errors import ClockInside
 from lost_update_lab.scenarios.serial import Serial, SerialOrders
 from lost_update_lab.servers.filled_columns import FilledColumns
 from lost_update_lab.servers.mariadb.server import MariaDBServer
@@ -32,7 +32,7 @@ Compared = tuple[str, str]
 _NEAR = 0.002
 
 
-def compared_times(serial: SerialOrders, by_server: ByServer) -> ClockInDefault | None:
+def compared_times(serial: SerialOrders, by_server: ByServer) -> ClockInside | None:
     """May a time be compared that the database's own clock has written? `by_server`: what it writes by itself."""
     server = next(
         (each for each in serial.system.servers.values() if isinstance(each, PostgresServer | MariaDBServer)),
@@ -42,9 +42,9 @@ def compared_times(serial: SerialOrders, by_server: ByServer) -> ClockInDefault 
         return None
     columns = server.unseen.seen_of(set(_written(serial, by_server)))
     if found := next(_compared(serial, columns), None) or _two_told(serial, by_server):
-        return ClockInDefault(*found, with_another=True)
+        return ClockInside(*found, with_another=True)
     found = _may_be_compared(serial, server, columns)
-    return ClockInDefault(*found) if found else None
+    return ClockInside(*found) if found else None
 
 
 def _written(serial: SerialOrders, by_server: ByServer) -> Iterator[tuple[str, str]]:

@@ -16,7 +16,7 @@ from lost_update_lab.model.errors import (
     MORE_TIME,
     BeginsAgain,
     Broken,
-    ClockInDefault,
+    ClockInside,
     Elsewhere,
     LooksAfterAll,
     NotTheSame,
@@ -113,7 +113,7 @@ class Search(Choosing):
         except Broken as error:
             if isinstance(error, NotTheSame) and self.harness.recording and self.harness.recording.merges:
                 raise
-            if isinstance(error, Elsewhere | LooksAfterAll | BeginsAgain | ClockInDefault):
+            if isinstance(error, Elsewhere | LooksAfterAll | BeginsAgain | ClockInside):
                 raise
             result.cause, result.remedy, result.trace = str(error), error.remedy, error.trace
             if error.remedy == MORE_TIME:

@@ -33,7 +33,7 @@ class FilledColumns:
 
     def __bool__(self) -> bool:
         """Are there any?"""
-        return bool(self._columns)
+        return bool(self._columns or self._tables)
 
     def named_in(self, statement: str) -> Collection[str]:
         """The columns of this name. A column of another table may have it, too."""

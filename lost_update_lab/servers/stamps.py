@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 from lost_update_lab.servers.compound import words_of
 
@@ -12,8 +12,10 @@ _BEFORE, _AFTER = (
     re.compile(r"(?:[,(]|(?<![<>!])=)\s*$"),
     re.compile(r"\s*(?:\(\s*\))?\s*(?:[,;)]|$|FROM\b|WHERE\b)", re.I),
 )
+_NEW = re.compile(r"\bNEW\s*\.\s*[\"`]?\w+[\"`]?\s*:?=\s*$", re.IGNORECASE)
 _CLAUSE = re.compile(r"\b(?:WHERE|HAVING|WHEN|RETURNING|INSERT|REPLACE|SET|SELECT|VALUES)\b", re.IGNORECASE)
 _CONDITION = re.compile(r"\b(?:WHERE|HAVING|ON(?!\s+(?:CONFLICT|DUPLICATE)))\b", re.IGNORECASE)
+_STRING, _BRACKET = re.compile(r"'(?:''|[^'])*'"), re.compile(r"[()]")
 _WRITES = re.compile(r"\b(?:INSERT|UPDATE|MERGE|REPLACE)\b", re.IGNORECASE)
 #: the clause in which a time decides, or is told
 _DECIDES = frozenset({"WHERE", "HAVING", "WHEN", "RETURNING"})
@@ -21,9 +23,23 @@ _DECIDES = frozenset({"WHERE", "HAVING", "WHEN", "RETURNING"})
 
 def compared(columns: Collection[str], text: str) -> set[str]:
     """The columns that stand in a condition of this command, or by which it takes the first or the last row."""
-    begins = _CONDITION.search(text)
-    conditions = words_of(text[begins.start() :]) if begins else set[str]()
+    conditions = set[str]().union(*map(words_of, _conditions(text)))
     return {each for each in columns if each in conditions or _picks_by(each, text)}
+
+
+def _conditions(text: str) -> Iterator[str]:
+    """Each one up to the bracket that ends its query: `WITH one AS (UPDATE … WHERE …) INSERT INTO t (made) …`."""
+    readable = "\\" not in text  # which may escape a quote, or may not
+    text = _STRING.sub("''", text)
+    for found in _CONDITION.finditer(text):
+        depth = 0
+        for bracket in _BRACKET.finditer(text, found.end()) if readable else ():
+            depth += 1 if bracket[0] == "(" else -1
+            if depth < 0:
+                yield text[found.end() : bracket.start()]
+                break
+        else:
+            yield text[found.end() :]
 
 
 def has_condition(text: str) -> bool:
@@ -43,9 +59,13 @@ def writes(text: str) -> bool:
 
 
 def is_stamp(text: str, begin: int, end: int) -> bool:
-    """Stands the time alone where a value is written?"""
-    if text[:begin].rstrip().endswith(":="):  # a variable of PL/pgSQL
-        return True
-    clauses = _CLAUSE.findall(text, 0, begin)
-    alone = bool(_BEFORE.search(text[:begin]) and _AFTER.match(text, end))
-    return alone and bool(clauses) and clauses[-1].upper() not in _DECIDES
+    """Stands the time alone where a command writes a value? (A variable of a function may be compared later.)"""
+    before = text[text.rfind(";", 0, begin) + 1 : begin]
+    clauses = _CLAUSE.findall(before)
+    alone = bool(_BEFORE.search(before) and _AFTER.match(text, end))
+    return alone and writes(before) and bool(clauses) and clauses[-1].upper() not in _DECIDES
+
+
+def is_of_new_row(text: str, begin: int) -> bool:
+    """Does a trigger write it into the row?"""
+    return bool(_NEW.search(text, 0, begin))

@@ -31,7 +31,7 @@ from lost_update_lab.model.errors import (
     IN_THE_COMMAND,
     Broken,
     ClockDecides,
-    ClockInDefault,
+    ClockInside,
     WritesByReading,
 )
 from lost_update_lab.model.workers import Halt, Standing, Task, halt
@@ -163,7 +163,7 @@ def _begins_to_ask(server: MariaDBServer, text: str, they_look: bool) -> Broken 
     workers look at their own clocks, they may also compare what a DEFAULT has written by the server's."""
     by = server.unseen.compares_default(text) or (they_look and server.unseen.told_by_default(text))
     if by and server.looks.watched:  # nobody else could begin again
-        return ClockInDefault(by, text, with_another=not (they_look or clock_words.asks(text)))
+        return ClockInside(by, text, with_another=not (they_look or clock_words.asks(text)))
     found = server.by_the_clock(text) and server.becomes_timed(text)
     return ClockDecides("MariaDB") if found else None
 

@@ -38,7 +38,7 @@ from lost_update_lab.model.errors import (
     WITHOUT_CHAIN,
     Broken,
     ClockDecides,
-    ClockInDefault,
+    ClockInside,
     WritesByReading,
 )
 from lost_update_lab.model.workers import Halt, Standing, Task, halt
@@ -138,11 +138,11 @@ def _inside(server: PostgresServer, given: dict[str, Any], they_look: bool) -> B
     if found := own_numbers.beyond(text) or server.looks.limited(text) or hidden:
         return found
     if clock := server.clock_inside(text, by_the_clock(text, server.timed)):
-        if server.unseen.clocks.is_default(clock):
-            return ClockInDefault(clock, text, with_another=not asks(text))
+        if server.may_make is not None:
+            return ClockInside(clock, text, with_another=not asks(text))
         return Broken(f"{NO_POSTGRES_CLOCK} (inside of {clock}, in {shortened(text, 80)})", IN_THE_COMMAND)
     told = they_look and server.unseen.told_by_default(text)
-    return ClockInDefault(told, text) if told else None
+    return ClockInside(told, text) if told else None
 
 
 def _begins_to_ask(server: PostgresServer, given: dict[str, Any]) -> ClockDecides | None:
@@ -208,7 +208,7 @@ def _sent(
 def _described(server: PostgresServer, connection: Any, kind: str, given: dict[str, Any], idle: bool) -> Op:
     op = describe(kind, given, idle, server.timed)
     op.reads = op.reads and (op.local or not server.unseen.calls(op.text))
-    op.timed |= server.timed and not op.reads and server.unseen.clocks.virtual.written_by(op.text)
+    op.timed |= server.timed and server.unseen.clocks.virtual_inside(op.text, op.reads)
     op.lasts = kind == driver.DECLARE or is_remembered(server, connection, op)
     return op
 

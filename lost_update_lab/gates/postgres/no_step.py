@@ -23,7 +23,7 @@ def note_clock(gen: Any) -> None:
         return
     text, server = text_of(values), Active.servers.get(POSTGRES)
     InvariantClock.commands[text] = None
-    if asks(text) or (isinstance(server, PostgresServer) and server.clock_inside(text, timed=False)):
+    if asks(text) or (isinstance(server, PostgresServer) and server.unseen.clocks.asks_inside(text)):
         InvariantClock.note_command(text)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from lost_update_lab.servers.stamps import is_stamp, writes
+from lost_update_lab.servers.stamps import is_stamp
 
 #: UNIX_TIMESTAMP(value) is no clock
 _CALLED = (
@@ -46,7 +46,7 @@ def asks(text: str) -> bool:
 def decides(text: str) -> bool:
     """Is the time compared with something, reckoned with, or told to the client? If not, it is only written down."""
     found = [each for each in _ASKS.finditer(text) if _is_clock(each)]
-    return any(not (writes(text) and is_stamp(text, *each.span())) for each in found)
+    return any(not is_stamp(text, *each.span()) for each in found)
 
 
 @lru_cache(maxsize=1 << 12)

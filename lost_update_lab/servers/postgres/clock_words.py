@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from lost_update_lab.servers.stamps import is_stamp, writes
+from lost_update_lab.servers.stamps import is_of_new_row, is_stamp, writes
 from lost_update_lab.snapshot.chance import VIRTUAL
 
 #: SQL's own words, which are called without brackets; in each, the type to which a precision belongs
@@ -55,6 +55,12 @@ _COARSE = re.compile(
 )
 #: what cuts the time that follows it
 _CUTS = re.compile(r"\b(?:date_trunc|date_bin|floor|round|trunc)\s*\([^()]*$", re.IGNORECASE)
+_BLOCK = re.compile(r"\s*DO\b(?=\s*(?:\$|'|LANGUAGE\b))", re.IGNORECASE)
+#: a text that a function executes
+_EXECUTES = re.compile(r"\bEXECUTE\b(?!\s+(?:FUNCTION|PROCEDURE)\b)", re.IGNORECASE)
+_IN_A_STRING = re.compile(
+    rf"['$].*\b(?:now\s*\(|\w+_timestamp\s*\(|pg_sleep|{'|'.join(_TYPES)})", re.I | re.S
+)
 _UNITS = {"minute": 60, "hour": 3600}
 _LIMITS = re.compile(r"\b(?:lock|statement)_timeout\b|\b(?:RESET|DISCARD)\s+ALL\b", re.IGNORECASE)
 
@@ -79,7 +85,19 @@ def asks(text: str) -> bool:
 def decides(text: str) -> bool:
     """Is the clock compared with something, reckoned with, or told to the client? If not, it is only written down."""
     found = [each for each in _ASKS.finditer(text) if _is_clock(each)]
-    return any(not (writes(text) and is_stamp(text, *each.span())) for each in found)
+    return any(not (is_stamp(text, *each.span()) or is_of_new_row(text, each.start())) for each in found)
+
+
+@lru_cache(maxsize=1 << 12)
+def decides_inside(text: str) -> bool:
+    """The same of the text of a function or a view. Or does it ask in a way to which nobody else has an answer?"""
+    in_a_string = _EXECUTES.search(text) and _IN_A_STRING.search(text)
+    return decides(text) or bool(beyond(text) or in_a_string)
+
+
+def in_a_block(text: str) -> bool:
+    """Is it a DO, whose text may ask the clock?"""
+    return bool(_BLOCK.match(text) and _IN_A_STRING.search(text))
 
 
 @lru_cache(maxsize=1 << 12)

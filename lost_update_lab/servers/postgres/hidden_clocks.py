@@ -1,17 +1,18 @@
-"""Where PostgreSQL's clock is asked, and no command shows it: in the DEFAULT of a column, in a function, in a view.
+"""Where PostgreSQL's clock is asked, and no command shows it: in a DEFAULT, a function, a view, a condition.
 
-A DEFAULT can be made virtual (virtual_defaults.py). A function or a view cannot.
+All this can ask the explorer's clock instead (shadowed.py), but for a constraint, a rule, and the WHEN of a trigger.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+import re
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
 from lost_update_lab.servers.compound import with_naming, words_of
 from lost_update_lab.servers.filled_columns import FilledColumns
-from lost_update_lab.servers.postgres.clock_words import asks, cuts, decides
+from lost_update_lab.servers.postgres.clock_words import asks, cuts, decides_inside, in_a_block
 from lost_update_lab.servers.postgres.stamped import TIME_COLUMNS, StampedColumns
 from lost_update_lab.servers.stamps import compared, writes
 from lost_update_lab.snapshot.catalogue import OF_THE_USER, OWN
@@ -31,7 +32,30 @@ CUT = (
     "JOIN pg_namespace n ON n.oid = relnamespace WHERE atttypmod BETWEEN 0 AND 5 AND NOT attisdropped AND atttypid IN "
     f"('timestamptz'::regtype, 'timestamp'::regtype, 'timetz'::regtype, 'time'::regtype) AND {OF_THE_USER}"
 )
-CLOCK_QUESTIONS = {b"defaults": DEFAULTS, b"times": TIME_COLUMNS, b"cut": CUT}
+#: tables with conditions, and whether they count in a SELECT, too: those of a policy do; those of a constraint, also of
+#: a column's domain, of a rule, and of a trigger (WHEN) do not
+CONDITIONS = """
+SELECT relname, 't', concat(pg_get_expr(polqual, polrelid), ' ', pg_get_expr(polwithcheck, polrelid))
+FROM pg_policy JOIN pg_class c ON c.oid = polrelid WHERE relrowsecurity
+UNION ALL SELECT relname, 'f', pg_get_constraintdef(k.oid) FROM pg_constraint k
+JOIN pg_class c ON c.oid = conrelid WHERE contype = 'c'
+UNION ALL SELECT relname, 'f', pg_get_constraintdef(k.oid) FROM pg_constraint k
+JOIN pg_attribute ON atttypid = contypid JOIN pg_class c ON c.oid = attrelid WHERE contypid <> 0
+UNION ALL SELECT tablename, 'f', definition FROM pg_rules WHERE schemaname !~ '^(pg_|information_schema)'
+UNION ALL SELECT relname, 'f', pg_get_triggerdef(t.oid) FROM pg_trigger t
+JOIN pg_class c ON c.oid = tgrelid WHERE tgqual IS NOT NULL AND NOT tgisinternal
+"""
+CLOCK_QUESTIONS = {
+    b"defaults": DEFAULTS,
+    b"times": TIME_COLUMNS,
+    b"cut": CUT,
+    b"conditions": CONDITIONS,
+}
+_SELECTS = re.compile(r"\s*(?:SELECT|WITH|TABLE|VALUES)\b", re.IGNORECASE)
+
+
+def _is_virtual(text: str) -> bool:
+    return f"{OWN[0]}." in text
 
 
 class HiddenClocks:
@@ -56,18 +80,38 @@ class HiddenClocks:
         if (statement, timed) not in self._known:
             named = self.filled.named_in(statement)
             stamps = named if timed else compared(named, statement)
-            found = sorted(self._asking & words_of(statement)) + sorted(stamps)
+            found = sorted(self._asking_in(statement)) + sorted(stamps)
             self._known[statement, timed] = found[0] if found else ""
         return self._known[statement, timed]
 
-    def is_default(self, name: str) -> bool:
-        """Is what `asked_in` found a column?"""
-        return name not in self._asking
+    def asks_inside(self, text: str) -> bool:
+        """Does this command, which reads, ask the server's or the explorer's clock so?"""
+        return bool(self.asked_in(text, timed=False)) or self.virtual_inside(text, reads=True)
+
+    def _asking_in(self, statement: str) -> set[str]:
+        """A SELECT asks no table, but for its policies."""
+        if in_a_block(statement):
+            return {"DO"}
+        asking = self._asking & words_of(statement)
+        if _SELECTS.match(statement) and not writes(statement):
+            asking &= {name for name, _ in self._sources()} | self._with_policy(asks)
+        return asking
 
     @cached_property
     def _asking(self) -> set[str]:
-        """Functions and views in which the clock decides."""
-        return {name for name, text in self._sources() if decides(text)}
+        """Functions and views in which the clock decides, tables with such a condition, and what calls, or writes to,
+        one unseen."""
+        inside = {name for name, text in self._sources() if decides_inside(text)}
+        tables = {name for name, _, text in self._conditions if asks(text)}
+        return self._with_above(inside | tables)
+
+    def _with_policy(self, by: Callable[[str], bool]) -> set[str]:
+        """The tables that have such a one."""
+        return {name for name, policy, text in self._conditions if policy == "t" and by(text)}
+
+    @cached_property
+    def _conditions(self) -> list[tuple[str, ...]]:
+        return self._names(b"conditions")
 
     @cached_property
     def _defaults(self) -> list[tuple[str, ...]]:
@@ -76,35 +120,48 @@ class HiddenClocks:
     @cached_property
     def filled(self) -> FilledColumns:
         """By the server's own clock."""
-        return self._filled(
-            lambda text: asks(text) or bool(words_of(text) & self._functions), self._by_triggers
-        )
+        return self.seen_of(self._filled(asks))
 
     @cached_property
     def virtual(self) -> FilledColumns:
-        """By the explorer's (virtual_defaults.py)."""
-        return self._filled(lambda text: f"{OWN[0]}." in text)
+        """By the explorer's (shadowed.py), and what calls a function that asks it."""
+        found = self._filled(_is_virtual)
+        return FilledColumns(
+            {column for _, column in found},
+            self._with_above({table for table, _ in found} | self._asking_virtually),
+            self._asking_virtually,
+        )
 
-    def _filled(self, by: Callable[[str], bool], others: Collection[tuple[str, str]] = ()) -> FilledColumns:
-        """With the columns that are generated from one."""
-        found = {(table, column) for table, column, text in self._defaults if by(text)} | {*others}
+    def virtual_inside(self, text: str, reads: bool) -> bool:
+        """Might this command write, or ask for, the explorer's time where that is not in its text?"""
+        words = words_of(text.partition(" ← ")[0])
+        return (not reads and self.virtual.written_by(text)) or bool(words & self._asking_virtually)
+
+    @cached_property
+    def _asking_virtually(self) -> set[str]:
+        """Functions, views, and tables with such a policy."""
+        return with_naming(self._functions(_is_virtual) | self._with_policy(_is_virtual), self._sources())
+
+    def _filled(self, by: Callable[[str], bool]) -> set[tuple[str, str]]:
+        """The columns, each with its table, that a DEFAULT or a trigger fills, or that are generated from one."""
+        functions = self._functions(by)
         texts = [((table, column), words_of(text)) for table, column, text in self._defaults]
+        found = {(t, c) for t, c, text in self._defaults if by(text) or words_of(text) & functions}
+        found |= self._by_triggers(by)
         while more := {
             of for of, words in texts if of not in found and any((of[0], w) in found for w in words)
         }:
             found |= more
-        return self.seen_of(found)
+        return found
 
-    @cached_property
-    def _functions(self) -> set[str]:
-        """Those that ask for the time, and views."""
-        asking = {name for name, text in self._sources() if asks(text)}
-        return with_naming(asking, self._sources())
+    def _functions(self, by: Callable[[str], bool]) -> set[str]:
+        """Those that ask for the time, and views that do."""
+        return with_naming({name for name, text in self._sources() if by(text)}, self._sources())
 
-    @cached_property
-    def _by_triggers(self) -> set[tuple[str, str]]:
-        """The columns of times, each with its table, into which a trigger may write it."""
-        texts = [(name, words_of(text)) for name, text in self._sources() if asks(text)]
+    def _by_triggers(self, by: Callable[[str], bool]) -> set[tuple[str, str]]:
+        """The columns of times into which a trigger may write it."""
+        functions = self._functions(by)
+        texts = [(name, words_of(text)) for name, text in self._sources() if name in functions]
         return {
             (table, column)
             for name, words in texts

@@ -34,8 +34,8 @@ COUNTING = (
 )
 #: what may ask for the clock where no gate sees it: functions and views, with their texts
 SOURCES = (
-    "SELECT proname, coalesce(pg_get_function_sqlbody(p.oid), prosrc) FROM pg_proc p "  # noqa: S608  (names of our own)
-    f"JOIN pg_namespace n ON n.oid = pronamespace WHERE {OF_THE_USER} "
+    "SELECT proname, concat(coalesce(pg_get_function_sqlbody(p.oid), prosrc), ' ', pg_get_expr(proargdefaults, 0)) "  # noqa: S608  (names of our own)
+    f"FROM pg_proc p JOIN pg_namespace n ON n.oid = pronamespace WHERE {OF_THE_USER} "
     "UNION ALL SELECT viewname, definition FROM pg_views WHERE schemaname !~ '^(pg_|information_schema)'"
 )
 #: a table whose rows lie in those above it, or go with theirs

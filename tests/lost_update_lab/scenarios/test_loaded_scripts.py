@@ -29,6 +29,7 @@ redis.call('HSET', KEYS[1], 'till', now + 10)
 return 1
 """
 NUMBER = hashlib.sha1(TAKE.encode(), usedforsecurity=False).hexdigest()
+UNKNOWN_YET = "return redis.call('DECRBY', KEYS[1], ARGV[1]) -- of this test alone"
 LIBRARY = "#!lua name=lab\nredis.register_function('called', function(KEYS, ARGV) {} end)"
 
 
@@ -114,3 +115,23 @@ def test_a_redis_that_does_not_tell_its_scripts() -> None:
     assert found
     assert found.remedy == IN_THE_OPERATION
     assert RedisLibrary(without_show).unseen([b"EVALSHA", number_of(b"return 2"), b"0"]) is None
+
+
+def ten_in_stock() -> None:
+    keys().set("stock", 10)
+
+
+def sells_by_a_script_that_it_may_have_to_send(amount: int) -> None:
+    own, number = keys(), hashlib.sha1(UNKNOWN_YET.encode(), usedforsecurity=False).hexdigest()
+    try:
+        own.evalsha(number, 1, "stock", amount)
+    except redis.exceptions.NoScriptError:
+        own.eval(UNKNOWN_YET, 1, "stock", amount)
+
+
+def test_the_first_run_sends_the_script_itself(trial: Trial) -> None:
+    """Redis knows it from then on. That was refused, as something that a process does only once."""
+    workers = [worker(name, sells_by_a_script_that_it_may_have_to_send, 1) for name in ("Ann", "Bob")]
+    sold = lambda *told: keys().get("stock") == b"8", "a sale is lost"
+    result = trial(workers, setup=ten_in_stock, invariant=sold, control=False)
+    assert (result.verdict, result.exhausted) == ("kept", True)

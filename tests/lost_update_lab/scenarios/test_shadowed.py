@@ -13,13 +13,17 @@ import psycopg
 import pytest
 
 from lost_update_lab import Mistake, Result, worker
-from lost_update_lab.servers.postgres.virtual_defaults import virtual_defaults
+from lost_update_lab.servers.postgres.shadowed import Shadowed
 
 Trial = Callable[..., Result]
-DEFAULTS = """
+MADE = """
 SELECT attname, pg_get_expr(adbin, adrelid) FROM pg_attrdef
 JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum JOIN pg_class c ON c.oid = adrelid
-WHERE relname IN ('hold', 'history') ORDER BY 1
+WHERE relname IN ('hold', 'history')
+UNION ALL SELECT relname, concat(pg_get_viewdef(oid), reloptions, relacl) FROM pg_class WHERE relname = 'over'
+UNION ALL SELECT proname, concat(pg_get_functiondef(oid), proacl) FROM pg_proc WHERE proname IN ('notes', 'is_over')
+UNION ALL SELECT polname, concat(pg_get_expr(polqual, polrelid), pg_get_expr(polwithcheck, polrelid)) FROM pg_policy
+ORDER BY 1
 """
 TABLES = """
 CREATE TABLE hold (
@@ -30,6 +34,11 @@ CREATE TABLE history (noted timestamptz DEFAULT clock_timestamp(), day date DEFA
 CREATE FUNCTION notes() RETURNS trigger LANGUAGE plpgsql AS $$
     BEGIN INSERT INTO history DEFAULT VALUES; RETURN NULL; END $$;
 CREATE TRIGGER notes AFTER INSERT ON hold FOR EACH ROW EXECUTE FUNCTION notes();
+CREATE FUNCTION is_over(t timestamptz, at timestamptz DEFAULT CURRENT_TIMESTAMP) RETURNS bool LANGUAGE plpgsql AS
+    'BEGIN RETURN t < at AND t < now(); END'; GRANT EXECUTE ON FUNCTION is_over TO pg_monitor;
+CREATE VIEW over WITH (security_barrier, check_option = local) AS SELECT *, now() FROM hold WHERE made < now();
+GRANT SELECT ON over TO pg_monitor;
+CREATE POLICY past ON hold USING (made < now()) WITH CHECK (made < CURRENT_TIMESTAMP);
 """
 
 
@@ -41,7 +50,7 @@ def sql(scenario_urls: tuple[str, str]) -> Iterator[psycopg.Connection[Any]]:
         try:
             yield connection
         finally:
-            connection.execute("DROP TABLE IF EXISTS hold, history; DROP FUNCTION notes")
+            connection.execute("DROP TABLE IF EXISTS hold, history CASCADE; DROP FUNCTION notes, is_over")
 
 
 def an_old_hold(sql: Any) -> None:
@@ -70,11 +79,11 @@ def what_is_paid_is_there(expired: None, paid: bool, sql: Any) -> bool:
 def test_what_is_older_than_ten_minutes_expires(
     trial: Trial, sql: psycopg.Connection[Any], locks: bool, verdict: str
 ) -> None:
-    before = sql.execute(DEFAULTS).fetchall()
+    before = sql.execute(MADE).fetchall()
     workers = [worker("Expiry", expires, locks), worker("Ann", pays)]
     result = trial(workers, setup=an_old_hold, invariant=what_is_paid_is_there, control=False)
     assert (result.verdict, result.exhausted) == (verdict, True)
-    assert sql.execute(DEFAULTS).fetchall() == before
+    assert sql.execute(MADE).fetchall() == before
 
 
 def holds(sql: Any) -> None:
@@ -106,13 +115,14 @@ def test_times_of_a_default_grow_old_with_the_virtual_clock(
 
 
 def test_what_a_killed_search_has_left_is_put_back(trial: Trial, sql: psycopg.Connection[Any]) -> None:
-    before = [(name, text) for name, text in sql.execute(DEFAULTS) if name != "until"]
-    killed = virtual_defaults(sql)
-    killed.__enter__()
-    assert "explorer.now()" in str(sql.execute(DEFAULTS).fetchall())
+    """In other words where a time was cut: CURRENT_TIMESTAMP::timestamptz(3)."""
+    before = [(name, text) for name, text in sql.execute(MADE) if name != "until"]
+    Shadowed(sql).make()
+    altered = {name for name, text in sql.execute(MADE) if "explorer." in text}
+    assert altered == {"made", "until", "noted", "day", "is_over", "over", "past"}
     trial([holds, holds], setup=an_old_hold, control=False)
-    assert [(name, text) for name, text in sql.execute(DEFAULTS) if name != "until"] == before
-    assert "explorer" not in str(sql.execute(DEFAULTS).fetchall())
+    assert [(name, text) for name, text in sql.execute(MADE) if name != "until"] == before
+    assert "explorer" not in str(sql.execute(MADE).fetchall())
 
 
 def of_a_domain(sql: Any) -> None:

@@ -1,0 +1,194 @@
+"""PostgreSQL's clock decides where no command shows it: in a trigger, a function, a view, a policy. It is
+virtual there, or that is refused. By the real clock, no lease of minutes ends in a search of seconds."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import psycopg
+import pytest
+
+from lost_update_lab import Mistake, Result, worker
+
+Trial = Callable[..., Result]
+Take = Callable[[Any, str], bool]
+
+TABLES = """
+DROP TABLE IF EXISTS hold, sale, dated CASCADE;
+CREATE TABLE hold (seat int, who text, until timestamptz); CREATE TABLE sale (who text);
+INSERT INTO hold VALUES (1, NULL, '2020-01-01')
+"""
+TAKES = "UPDATE hold SET who = {who}, until = now() + interval '10 min' WHERE {free}"
+ACQUIRES = f"""
+CREATE {{kind}} acquire(w text{{argument}}) {{returns}} LANGUAGE plpgsql AS $$ {{declares}} BEGIN
+    {TAKES.format(who="w", free="until < {now}")};
+    {{ends}}
+END $$
+"""
+
+
+def by_a_command(text: str, sql: Any, who: str) -> bool:
+    """Refused by a trigger, or without a row: somebody else holds it."""
+    try:
+        return bool(sql.execute(text, {"who": who}).rowcount)
+    except psycopg.Error:
+        return False
+
+
+def by_a_call(text: str, sql: Any, who: str) -> bool:
+    return bool(sql.execute(text, {"who": who}).fetchone()[0])
+
+
+def by_a_look(text: str, sql: Any, who: str) -> bool:
+    with sql.transaction():
+        free = sql.execute(text).fetchone()
+        if free:
+            sql.execute(TAKES.format(who="%s", free="true"), [who])
+    return bool(free)
+
+
+def as_a_guest(sql: Any, who: str) -> bool:
+    """Who is no owner sees what the policy lets them see."""
+    with sql.transaction():
+        sql.execute("SET LOCAL ROLE pg_monitor")
+        return by_a_command(TAKES.format(who="%(who)s", free="true"), sql, who)
+
+
+CALLS = partial(by_a_call, "SELECT acquire(%(who)s)")
+FOUND = "RETURN FOUND;"
+WAYS: dict[str, tuple[str, Take]] = {
+    "a trigger": (
+        "CREATE FUNCTION checks() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+        "IF OLD.until > now() THEN RAISE EXCEPTION 'held'; END IF; NEW.until := now() + interval '10 min'; RETURN NEW; "
+        "END $$; CREATE TRIGGER checks BEFORE UPDATE ON hold FOR EACH ROW EXECUTE FUNCTION checks()",
+        partial(by_a_command, "UPDATE hold SET who = %(who)s"),
+    ),
+    "a function": (
+        ACQUIRES.format(
+            kind="FUNCTION", argument="", returns="RETURNS bool", declares="", now="now()", ends=FOUND
+        ),
+        CALLS,
+    ),
+    "a variable": (
+        ACQUIRES.format(
+            kind="FUNCTION",
+            argument="",
+            returns="RETURNS bool",
+            declares="DECLARE t timestamptz := clock_timestamp();",
+            now="t",
+            ends=FOUND,
+        ),
+        CALLS,
+    ),
+    "an argument": (
+        ACQUIRES.format(
+            kind="FUNCTION",
+            argument=", t timestamptz DEFAULT now()",
+            returns="RETURNS bool",
+            declares="",
+            now="t",
+            ends=FOUND,
+        ),
+        CALLS,
+    ),
+    "a procedure": (
+        ACQUIRES.format(
+            kind="PROCEDURE",
+            argument=", INOUT got bool",
+            returns="",
+            declares="",
+            now="now()",
+            ends="got := FOUND;",
+        ),
+        partial(by_a_call, "CALL acquire(%(who)s, NULL)"),
+    ),
+    "a function that PostgreSQL has read": (
+        "CREATE FUNCTION is_over(t timestamptz) RETURNS bool LANGUAGE sql STABLE RETURN t < now()",
+        partial(by_a_command, TAKES.format(who="%(who)s", free="is_over(until)")),
+    ),
+    "a view": (
+        "CREATE VIEW free WITH (security_barrier) AS SELECT now(), * FROM hold WHERE until < now()",
+        partial(by_a_look, "SELECT 1 FROM free FOR UPDATE"),
+    ),
+    "a policy": (
+        "ALTER TABLE hold ENABLE ROW LEVEL SECURITY; GRANT ALL ON hold TO pg_monitor; "
+        "CREATE POLICY free ON hold USING (until < now()) WITH CHECK (true)",
+        as_a_guest,
+    ),
+}
+
+
+def made(how: str, sql: Any) -> None:
+    sql.execute("DROP FUNCTION IF EXISTS checks, is_over CASCADE; DROP ROUTINE IF EXISTS acquire")
+    sql.execute(TABLES)
+    sql.execute(how)
+
+
+def sells(take: Take, after: int, works: int, who: str, sql: Any) -> None:
+    time.sleep(after)
+    if take(sql, who):
+        time.sleep(works)
+        if not sql.execute("SELECT 1 FROM sale").fetchone():
+            time.sleep(1)
+            sql.execute("INSERT INTO sale VALUES (%s)", [who])
+
+
+def sold_once(sql: Any) -> bool:
+    return bool(sql.execute("SELECT count(*) <= 1 FROM sale").fetchone()[0])
+
+
+@pytest.mark.deep_after(3)
+@pytest.mark.parametrize("way", WAYS)
+def test_a_lease_ends_that_no_command_shows(trial: Trial, way: str) -> None:
+    """Of ten minutes. Bob comes after eleven: Ann is about to sell. Or she is done."""
+    how, take = WAYS[way]
+    for works, verdict in ((11 * 60, "violated"), (5 * 60, "kept")):
+        workers = [worker("Ann", sells, take, 0, works, "Ann"), worker("Bob", sells, take, 11 * 60, 0, "Bob")]
+        result = trial(workers, setup=partial(made, how), invariant=(sold_once, "sold twice"), control=False)
+        assert (result.verdict, result.exhausted) == (verdict, True), works
+
+
+REFUSED = {
+    "a constraint": ("ALTER TABLE hold ADD CHECK (until < now()) NOT VALID", "UPDATE hold SET who = 'a'"),
+    "a domain's constraint": (
+        "CREATE DOMAIN past AS timestamptz CHECK (VALUE < now()); CREATE TABLE dated (made past)",
+        "INSERT INTO dated VALUES ('2020-01-01')",
+    ),
+    "a trigger's condition": (
+        "CREATE FUNCTION checks() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$; "
+        "CREATE TRIGGER checks BEFORE UPDATE ON hold FOR EACH ROW WHEN (OLD.until > now()) EXECUTE FUNCTION checks()",
+        "UPDATE hold SET who = 'a'",
+    ),
+    "a rule": (
+        "CREATE RULE notes AS ON UPDATE TO hold WHERE OLD.until > now() DO INSTEAD NOTHING",
+        "UPDATE hold SET who = 'a'",
+    ),
+    "a text that a function executes": (
+        "CREATE FUNCTION checks() RETURNS void LANGUAGE plpgsql AS $$ BEGIN "
+        "EXECUTE 'UPDATE hold SET seat = 2 WHERE until < now()'; END $$",
+        "SELECT checks()",
+    ),
+    "a sleep in a function": (
+        "CREATE FUNCTION checks() RETURNS void LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(1); END $$",
+        "SELECT checks()",
+    ),
+    "a block": ("SELECT", "DO $$ BEGIN UPDATE hold SET seat = 2 WHERE until < now(); END $$"),
+}
+
+
+@pytest.mark.parametrize("place", REFUSED)
+def test_what_cannot_be_moved_is_refused(trial: Trial, place: str) -> None:
+    how, text = REFUSED[place]
+    with pytest.raises(
+        Mistake, match=r"own clock decides there.* \(inside of .*and not inside of a constraint"
+    ):
+        trial([lambda sql: sql.execute(text)] * 2, setup=partial(made, how))
+
+
+def test_a_look_at_a_table_with_such_a_constraint_asks_no_clock(trial: Trial) -> None:
+    how, _ = REFUSED["a constraint"]
+    looks = lambda sql: sql.execute("SELECT who FROM hold").fetchone()  # noqa: E731
+    assert trial([looks] * 2, setup=partial(made, how), control=False).verdict == "kept"
