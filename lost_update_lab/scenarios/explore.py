@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
@@ -222,9 +222,7 @@ def opened(
         stack.callback(tables.close)
         if inside:
             stack.callback(inside.put_back)  # before that drops the explorer's functions, and what uses one
-        keys = RedisSnapshot(servers.redis) if servers.redis else None
-        if keys:
-            stack.callback(keys.close)
+        keys = stack.enter_context(closing(RedisSnapshot(servers.redis))) if servers.redis else None
         for invariant in (*scenario.invariants, *scenario.always):
             if isinstance(invariant.holds, TableInvariant):
                 invariant.holds.bind(tables)
