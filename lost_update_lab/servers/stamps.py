@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from lost_update_lab.servers.compound import words_of
 
@@ -13,6 +13,12 @@ _BEFORE, _AFTER = (
     re.compile(r"\s*(?:\(\s*\))?\s*(?:[,;)]|$|FROM\b|WHERE\b)", re.I),
 )
 _NEW = re.compile(r"\bNEW\s*\.\s*[\"`]?\w+[\"`]?\s*:?=\s*$", re.IGNORECASE)
+#: in PL/pgSQL: where a statement begins, and where a variable is given a value
+_BEGINS = re.compile(r"(?:^|;|\b(?:BEGIN|THEN|ELSE|LOOP|DECLARE)\b)\s*$", re.IGNORECASE)
+_ASSIGNS = re.compile(
+    _BEGINS.pattern.removesuffix("$") + r"(\w+)(?:\s+time[\w ()]*?)?\s*:?=\s*$", re.IGNORECASE
+)
+_ENDS = re.compile(r"\s*(?:\(\s*\))?\s*;")
 _CLAUSE = re.compile(r"\b(?:WHERE|HAVING|WHEN|RETURNING|INSERT|REPLACE|SET|SELECT|VALUES)\b", re.IGNORECASE)
 _CONDITION = re.compile(r"\b(?:WHERE|HAVING|ON(?!\s+(?:CONFLICT|DUPLICATE)))\b", re.IGNORECASE)
 _STRING, _BRACKET = re.compile(r"'(?:''|[^'])*'"), re.compile(r"[()]")
@@ -59,7 +65,7 @@ def writes(text: str) -> bool:
 
 
 def is_stamp(text: str, begin: int, end: int) -> bool:
-    """Stands the time alone where a command writes a value? (A variable of a function may be compared later.)"""
+    """Stands the time alone where a command writes a value?"""
     before = text[text.rfind(";", 0, begin) + 1 : begin]
     clauses = _CLAUSE.findall(before)
     alone = bool(_BEFORE.search(before) and _AFTER.match(text, end))
@@ -69,3 +75,27 @@ def is_stamp(text: str, begin: int, end: int) -> bool:
 def is_of_new_row(text: str, begin: int) -> bool:
     """Does a trigger write it into the row?"""
     return bool(_NEW.search(text, 0, begin))
+
+
+def only_written_down(text: str, times: Iterable[re.Match[str]]) -> bool:
+    """The text of a function: are these times written into rows, be it by way of a variable, and nothing else?"""
+    variables = set[str]()
+    for each in times:
+        assigned = _ASSIGNS.search(text, 0, each.start())
+        if assigned and _ENDS.match(text, each.end()):
+            variables.add(assigned[1])
+        elif not _is_written(text, each):
+            return False
+    names = "|".join(map(re.escape, variables)) or "(?!)"
+    uses = re.finditer(rf"(?<![.\w])(?:{names})\b(?!\s*\.)", text, re.IGNORECASE)
+    return all(_is_assigned(text, each) or _is_written(text, each) for each in uses)
+
+
+def _is_written(text: str, found: re.Match[str]) -> bool:
+    return is_stamp(text, *found.span()) or is_of_new_row(text, found.start())
+
+
+def _is_assigned(text: str, variable: re.Match[str]) -> bool:
+    """Or declared."""
+    begins = _BEGINS.search(text, 0, variable.start())
+    return bool(begins and re.match(r"\s*(?::?=|time)", text[variable.end() :], re.IGNORECASE))

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from lost_update_lab.servers.stamps import is_of_new_row, is_stamp, writes
+from lost_update_lab.servers.stamps import is_stamp, only_written_down, writes
 from lost_update_lab.snapshot.chance import VIRTUAL
 
 #: SQL's own words, which are called without brackets; in each, the type to which a precision belongs
@@ -78,21 +78,20 @@ def steps_by(text: str) -> int:
 @lru_cache(maxsize=1 << 12)
 def asks(text: str) -> bool:
     """Does it ask for the clock?"""
-    return any(_is_clock(found) for found in _ASKS.finditer(text))
+    return bool(_asked(text))
 
 
 @lru_cache(maxsize=1 << 12)
 def decides(text: str) -> bool:
     """Is the clock compared with something, reckoned with, or told to the client? If not, it is only written down."""
-    found = [each for each in _ASKS.finditer(text) if _is_clock(each)]
-    return any(not (is_stamp(text, *each.span()) or is_of_new_row(text, each.start())) for each in found)
+    return any(not is_stamp(text, *each.span()) for each in _asked(text))
 
 
 @lru_cache(maxsize=1 << 12)
 def decides_inside(text: str) -> bool:
     """The same of the text of a function or a view. Or does it ask in a way to which nobody else has an answer?"""
     in_a_string = _EXECUTES.search(text) and _IN_A_STRING.search(text)
-    return decides(text) or bool(beyond(text) or in_a_string)
+    return not only_written_down(text, _asked(text)) or bool(beyond(text) or in_a_string)
 
 
 def in_a_block(text: str) -> bool:
@@ -103,8 +102,8 @@ def in_a_block(text: str) -> bool:
 @lru_cache(maxsize=1 << 12)
 def cuts(text: str) -> bool:
     """Does it write down a time that is cut? Two that are written one after the other may be the same."""
-    found = [each for each in _ASKS.finditer(text) if _is_clock(each)]
-    return writes(text) and any(each["precision"] or _CUTS.search(text, 0, each.start()) for each in found)
+    cut = (each["precision"] or _CUTS.search(text, 0, each.start()) for each in _asked(text))
+    return writes(text) and any(cut)
 
 
 @lru_cache(maxsize=1 << 12)
@@ -122,6 +121,11 @@ def of_the_server(text: str) -> str:
 def without_clock(text: str) -> str:
     """The same command without these words: what else does it call?"""
     return _ASKS.sub(lambda found: "" if _is_clock(found) else found[0], text)
+
+
+def _asked(text: str) -> list[re.Match[str]]:
+    """Where the text asks for it."""
+    return [each for each in _ASKS.finditer(text) if _is_clock(each)]
 
 
 def _is_clock(found: re.Match[str]) -> bool:
