@@ -107,7 +107,7 @@ async def connect(connection: Any) -> None:
     """The handshake is not a step."""
     if anywhere() is None:
         await driver.connect(connection)
-        made().add(driver.number(connection))
+        made().append(driver.number(connection))
         return
     twin = driver.new_twin(connection)
     twin.connect()
@@ -158,7 +158,7 @@ async def send(connection: Any, command: int, sql: Any) -> Any:
 
 def install(patches: Patches) -> None:
     driver.LIBRARY.check()
-    made().update(driver.number(each) for each in existing(Connection) if driver.is_open(each))
+    made().extend(driver.number(each) for each in existing(Connection) if driver.is_open(each))
     for name in driver.methods:
         patches.method(Connection, name, gated(name))
     patches.method(Connection, driver.CONNECT, connect)

@@ -281,7 +281,7 @@ def connect(connection: Any, *args: Any, **keywords: Any) -> Any:
         place.run.recorder.opaque("a connection to MariaDB was made again")
     with connecting(), beside():
         driver.connect(connection, *args, **keywords)
-    made().add(driver.number(connection))
+    made().append(driver.number(connection))
 
 
 def close(connection: Any) -> None:
@@ -305,7 +305,7 @@ def ping(connection: Any, *args: Any, **keywords: Any) -> None:
 
 def install(patches: Patches) -> None:
     driver.LIBRARY.check()
-    made().update(driver.number(each) for each in existing(Connection) if driver.is_open(each))
+    made().extend(driver.number(each) for each in existing(Connection) if driver.is_open(each))
     for name in driver.methods:
         patches.method(Connection, name, gated(name))
     patches.method(Connection, driver.SEND, send)

@@ -93,7 +93,7 @@ class MariaDBServer(KeptOfSchedule, Plain):
 
     def _mine(self) -> Any:
         connection = self._new_connection()
-        made().add(self.driver.number(connection))
+        made().append(self.driver.number(connection))
         self.driver.run(connection, "SET SESSION autocommit = 1")
         self.driver.run(connection, STAYS)
         return connection
