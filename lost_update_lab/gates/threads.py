@@ -11,6 +11,7 @@ from lost_update_lab.gates import one_process
 from lost_update_lab.gates.patch import Patches
 from lost_update_lab.model.effects import ASKED, START
 from lost_update_lab.model.workers import Halt, halt
+from lost_update_lab.runs.executed import noting
 from lost_update_lab.runs.place import Here, anywhere, attach, beside, here, is_of_a_worker
 from lost_update_lab.schedule import pending
 from lost_update_lab.telling.lines import is_own
@@ -47,7 +48,8 @@ def start(thread: threading.Thread) -> None:
         try:
             if not run.ending:
                 pending.hear(run, task, task.heard)
-                body()
+                with noting():
+                    body()
         except (Halt, Exception):  # noqa: BLE001, S110  (its last step tells why it ended)
             pass
         finally:

@@ -47,6 +47,7 @@ from lost_update_lab.model.server import Server
 from lost_update_lab.model.system import SystemUnderTest, ending_of, words_of
 from lost_update_lab.model.workers import Halt, State, Task, WorkerProcess
 from lost_update_lab.runs import garbage
+from lost_update_lab.runs.executed import noting
 from lost_update_lab.runs.hang import HUNG_WITHIN, hang, swallows
 from lost_update_lab.runs.in_memory_run import InMemoryRun
 from lost_update_lab.runs.memory import Memory
@@ -289,7 +290,8 @@ class Harness:
                 if not run.ending:
                     pending.hear(run, worker.main, worker.main.heard)
                     run.error = run.error or (self.memory.begins(worker.index) if self.memory else None)
-                    worker.result = self.system.work(worker.index)
+                    with noting():
+                        worker.result = self.system.work(worker.index)
             except Halt:
                 worker.halted = True
             except BaseException as error:  # noqa: BLE001  (what a worker raises is its answer)

@@ -9,7 +9,7 @@ it comes to the user's own code; and small searches of this project's tests took
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import lru_cache
 from types import FunctionType, ModuleType
 from typing import Any
@@ -18,11 +18,12 @@ from lost_update_lab.runs.look import Look
 from lost_update_lab.telling.lines import is_own
 
 
-def state(root: str = "", first: Collection[str] = ()) -> Look:
+def state(root: str = "", first: Collection[str] = (), of: Iterable[ModuleType] | None = None) -> Look:
     """`module.name` → a text of what it holds now, in this thread. `root`: only modules below this name. `first`: the
-    names of modules that are looked at before the others, as there is an end to it (look.MOST)."""
-    look = Look()
-    for module in sorted(own_modules(root), key=lambda each: each.__name__ not in first):
+    names of modules that are looked at before the others, as there is an end to it (look.MOST). `of`: these modules,
+    and not all."""
+    look, own = Look(), own_modules(root) if of is None else of
+    for module in sorted(own, key=lambda each: each.__name__ not in first):
         look.at_module(module)
     return look
 
@@ -63,11 +64,11 @@ def _without_other_tests(own: list[ModuleType]) -> list[ModuleType]:
         others.pop(name, None)
     left = [each for each in own if each.__name__ not in others]
     for module in left:  # it grows meanwhile
-        left += [others.pop(name) for name in _named_in(module) & others.keys()]
+        left += [others.pop(name) for name in named_in(module) & others.keys()]
     return [each for each in own if each.__name__ not in others]
 
 
-def _named_in(module: ModuleType) -> set[str]:
+def named_in(module: ModuleType) -> set[str]:
     """The modules of what its globals hold. A package has each of its modules that anybody has imported."""
     own = f"{module.__name__}."
     held = [each for each in vars(module).values() if not _is_module_of(each, own)]

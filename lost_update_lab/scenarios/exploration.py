@@ -20,6 +20,7 @@ from lost_update_lab.model.errors import WHAT_ELSE
 from lost_update_lab.model.server import Server
 from lost_update_lab.replay.shrink import ends, repeatable
 from lost_update_lab.runs import modules
+from lost_update_lab.runs.executed import Executed
 from lost_update_lab.runs.found import Found, SearchResult
 from lost_update_lab.runs.look import IN_MEMORY
 from lost_update_lab.runs.memory import Memory, changed
@@ -101,6 +102,8 @@ class Opened:
     #: `by_server` and `left_out` before any run
     at_first: tuple[ByServer, Names] | None = None
     has_run: bool = False
+    #: what the serial orders have executed of the user's code
+    executed: Executed = field(default_factory=Executed)
     #: what the first run has left in the user's modules, as each worker's own; and the cached functions that have asked
     memory: Memory | None = None
     cached: tuple[str, ...] = ()
@@ -323,8 +326,9 @@ def _no_breakpoints() -> Iterator[None]:
 def _first_run(serial: SerialOrders, opened: Opened, order: tuple[int, ...]) -> Serial:
     """Clients connect, caches fill: what does it leave that no process begins with?"""
     before, first, again = places(modules.own_modules("")), CachedAsking(), CachedAsking()
-    begun = serial.run(order, first)
-    opened.memory = serial.harness.memory = filled(before)
+    with opened.executed.noted():
+        begun = serial.run(order, first)
+    opened.memory = serial.harness.memory = filled(before, opened.executed.modules())
     if first.names:
         serial.run(order, again)
     opened.cached = tuple(sorted(first.names - again.names))
@@ -344,37 +348,47 @@ def volatile(serial: SerialOrders, opened: Opened) -> None:
     begun = None if opened.has_run else _first_run(serial, opened, order)
     if not begun:
         serial.run(order)
-    held_before = modules.state(first=theirs)
+    own = opened.executed.modules()
+    held_before = modules.state("", theirs, own)
     meanwhile = Meanwhile(system.scenario, held_before)
-    first, one = serial.run(order, meanwhile), rows_of(system)
-    serial.meanwhile = meanwhile.told
-    held, with_them = modules.state(first=theirs), carried(system.scenario)
-    second, other = serial.run(order), rows_of(system)
+    with opened.executed.noted():
+        first, one = serial.run(order, meanwhile), rows_of(system)
+        serial.meanwhile = meanwhile.told
+        held, with_them = modules.state("", theirs, own), carried(system.scenario)
+        second, other = serial.run(order), rows_of(system)
     for pair in zip(first.observed.results, second.observed.results, strict=True):
         opened.unsteady.update(unsteady(*pair))
     now = carried(system.scenario)
     # a run that changed nothing in the modules changes nothing when it comes again: a third look was 1/9 of a small
     # search
-    held_after = held if held == held_before else modules.state(first=theirs)
+    held_after = held if held == held_before else modules.state("", theirs, own)
     serial.remembered = changed(held, held_after) + changed(with_them, now)
     serial.carried = changed(held_at_first, now)
     if known_to_change := (*serial.remembered, *serial.carried):
         _no_shared_memory({**held, **now}, known_to_change)
-    commands = [[listed(str(comparable(step.command))) for step in each.steps] for each in (first, second)]
-    if commands[0] != commands[1]:
-        pairs = zip_longest(*commands, fillvalue="nothing more")
-        before, after = next(pair for pair in pairs if pair[0] != pair[1])
-        found = ", ".join(dict.fromkeys([*serial.remembered, *serial.carried]))
-        names = f"{found}. Let the operations make it anew each time" if found else NOT_KNOWN
-        raise Mistake(
-            "the operations are not repeatable: run twice in the same order, from the same rows, they sent "
-            f"{before!r} and then {after!r}. Something outside of the servers survives: {names}"
-        )
+    _check_repeatable(serial, first, second)
     if begun and not opened.cached:  # cached functions are reported already
         only_once.look(begun, first, serial.harness.servers, serial.carried)
     sent = [keys_sent(each.steps) for each in (first, second)]
     differ = Differing(opened.by_server, opened.left_out, sent[0] & sent[1])
     opened.by_server, opened.left_out = differ.without(one, other)
+    if opened.executed.modules() != own:  # it has come to more code: what does that change?
+        volatile(serial, opened)
+
+
+def _check_repeatable(serial: SerialOrders, first: Serial, second: Serial) -> None:
+    """Raises Mistake if two runs of the same order have not sent the same."""
+    commands = [[listed(str(comparable(step.command))) for step in each.steps] for each in (first, second)]
+    if commands[0] == commands[1]:
+        return
+    pairs = zip_longest(*commands, fillvalue="nothing more")
+    before, after = next(pair for pair in pairs if pair[0] != pair[1])
+    found = ", ".join(dict.fromkeys([*serial.remembered, *serial.carried]))
+    names = f"{found}. Let the operations make it anew each time" if found else NOT_KNOWN
+    raise Mistake(
+        "the operations are not repeatable: run twice in the same order, from the same rows, they sent "
+        f"{before!r} and then {after!r}. Something outside of the servers survives: {names}"
+    )
 
 
 def _no_shared_memory(held: Mapping[str, str], names: Collection[str]) -> None:

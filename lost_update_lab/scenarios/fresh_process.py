@@ -18,7 +18,6 @@ from types import ModuleType
 
 from lost_update_lab.model.commands import Step
 from lost_update_lab.runs.memory import Memory
-from lost_update_lab.runs.modules import own_modules
 from lost_update_lab.runs.plain_state import Place, StatePlaces, places
 from lost_update_lab.schedule import cached_names
 from lost_update_lab.schedule.world import World
@@ -40,13 +39,14 @@ class CachedAsking:
             self.names.add(name)
 
 
-def filled(before: StatePlaces) -> Memory | None:
-    """What the first run has changed of the plain values in the user's modules, as each worker's own. None: nothing."""
-    now = places(own_modules(""))
+def filled(before: StatePlaces, own: Sequence[ModuleType]) -> Memory | None:
+    """What the first run has changed of the plain values in the user's modules, as each worker's own. None: nothing.
+    `own`: the modules that it can have changed."""
+    now = places(own)
     names = {name for name, place in before.items() if name in now and _differs(place, now[name])}
     if not names:
         return None
-    modules = [m for m in own_modules("") if any(name.startswith(f"{m.__name__}.") for name in names)]
+    modules = [m for m in own if any(name.startswith(f"{m.__name__}.") for name in names)]
     return Memory(dict, partial(_some, names, modules), {name: before[name] for name in names})
 
 
