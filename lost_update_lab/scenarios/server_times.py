@@ -43,7 +43,7 @@ def compared_times(serial: SerialOrders, by_server: ByServer) -> ClockInside | N
     columns = server.unseen.seen_of(set(_written(serial, by_server)))
     if found := next(_compared(serial, columns), None) or _two_told(serial, by_server):
         return ClockInside(*found, with_another=True)
-    found = _may_be_compared(serial, server, columns)
+    found = _may_be_compared(serial, server, columns, by_server)
     return ClockInside(*found) if found else None
 
 
@@ -67,15 +67,23 @@ def _compared(serial: SerialOrders, columns: FilledColumns) -> Iterator[Compared
 
 
 def _may_be_compared(
-    serial: SerialOrders, server: PostgresServer | MariaDBServer, columns: FilledColumns
+    serial: SerialOrders,
+    server: PostgresServer | MariaDBServer,
+    columns: FilledColumns,
+    by_server: ByServer,
 ) -> Compared | None:
-    """By a worker: with its own clock, or with another such time, if time passes."""
+    """By a worker: with its own clock, or with another such time, if time passes. What tells it need not name the
+    column (`SELECT h FROM hold h`), and then the reply shows it."""
     if not (serial.looks or any(each.passed for each in serial.all())):
         return None
-    told = (
-        (server.unseen.told_by_default(text) or columns.told_in(text), text) for text in _commands(serial)
-    )
-    return next(((by, text) for by, text in told if by), None)
+    for text in _commands(serial):
+        if by := server.unseen.told_by_default(text) or columns.told_in(text):
+            return by, text
+    for each in serial.all():
+        for step in each.steps:
+            if time := next(_of_its_clock(step.reply, each, by_server, serial.system.known), ""):
+                return time, step.command
+    return None
 
 
 def _commands(serial: SerialOrders) -> list[str]:

@@ -143,13 +143,13 @@ class HiddenClocks:
         return with_naming(self._functions(_is_virtual) | self._with_policy(_is_virtual), self._sources())
 
     def _filled(self, by: Callable[[str], bool]) -> set[tuple[str, str]]:
-        """The columns, each with its table, that a DEFAULT or a trigger fills, or that are generated from one."""
-        functions = self._functions(by)
-        texts = [((table, column), words_of(text)) for table, column, text in self._defaults]
-        found = {(t, c) for t, c, text in self._defaults if by(text) or words_of(text) & functions}
-        found |= self._by_triggers(by)
+        """The columns, each with its table, that a DEFAULT or a trigger fills so, or by the value of such a column."""
+        asking = self._functions(by)
+        texts = [((table, column), words_of(text), by(text)) for table, column, text in self._defaults]
+        texts += [(of, words, name in asking) for of, words, name in self._by_triggers]
+        found = {of for of, words, asks_it in texts if asks_it or words & asking}
         while more := {
-            of for of, words in texts if of not in found and any((of[0], w) in found for w in words)
+            of for of, words, _ in texts if of not in found and any((of[0], w) in found for w in words)
         }:
             found |= more
         return found
@@ -158,17 +158,18 @@ class HiddenClocks:
         """Those that ask for the time, and views that do."""
         return with_naming({name for name, text in self._sources() if by(text)}, self._sources())
 
-    def _by_triggers(self, by: Callable[[str], bool]) -> set[tuple[str, str]]:
-        """The columns of times into which a trigger may write it."""
-        functions = self._functions(by)
-        texts = [(name, words_of(text)) for name, text in self._sources() if name in functions]
-        return {
-            (table, column)
+    @cached_property
+    def _by_triggers(self) -> list[tuple[tuple[str, str], set[str], str]]:
+        """The columns of times, each with its table, into which a trigger may write; the words of its function, and
+        the name."""
+        texts = [(name, words_of(text)) for name, text in self._sources()]
+        return [
+            ((table, column), words, name)
             for name, words in texts
             if "new" in words
             for table in self._with_above({name})
             for column in words & self.stamped.times
-        }
+        ]
 
     def seen_of(self, found: set[tuple[str, str]]) -> FilledColumns:
         """These columns, each with its table, and what shows them by another name."""

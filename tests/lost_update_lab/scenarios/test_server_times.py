@@ -199,6 +199,15 @@ WAYS = {
         NOTES_IT_TOO,
         "CREATE VIEW held AS SELECT seat, made AS since FROM hold",
     ],
+    "a trigger that reckons with one": [
+        HOLD.format(default=" DEFAULT now(), until timestamptz"),
+        NOTES_IT.replace("NEW.made := now()", "NEW.until := NEW.made + interval '1 h'"),
+        "CREATE VIEW held AS SELECT seat, until - interval '1 h' AS since FROM hold",
+    ],
+    "another name": [
+        HOLD.format(default=" DEFAULT now()"),
+        "CREATE VIEW held AS SELECT seat, since FROM hold AS other (seat, since)",
+    ],
     "a function": [
         TODAY,
         HOLD.format(default=" DEFAULT at_present()"),
