@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from math import inf
 from typing import Any
@@ -83,21 +83,21 @@ def gated(name: str) -> Callable[..., Any]:
         if place is None:
             if Active.run is not None:
                 Active.bypassed(COMMAND)
-            if asks_a_server() and (text := _asks_clock(args)):
-                InvariantClock.note_command(text)
+            if asks_a_server() and args:
+                _note_clock(args[0])
             return plain(connection, *args, **keywords)
         return place.run.live(place.task, asking(place, connection, name, *args, **keywords))
 
     return method
 
 
-def _asks_clock(given: Sequence[Any]) -> str:
-    """The text of an invariant's command if it asks for the time, itself or by a view."""
-    text = given[0] if given else ""
-    text = text.decode(errors="replace") if isinstance(text, bytes) else str(text)
+def _note_clock(sent: Any) -> None:
+    """Does an invariant's command ask for the time, itself or by a view?"""
+    text = sent.decode(errors="replace") if isinstance(sent, bytes) else str(sent)
     server = Active.servers.get(MARIADB)
-    inside = isinstance(server, MariaDBServer) and server.unseen.asks_inside(text)
-    return text if clock_words.asks(text) or inside else ""
+    InvariantClock.commands[text] = None
+    if clock_words.asks(text) or (isinstance(server, MariaDBServer) and server.unseen.asks_inside(text)):
+        InvariantClock.note_command(text)
 
 
 def asking(place: Here, connection: Any, name: str, *args: Any, **keywords: Any) -> Standing:

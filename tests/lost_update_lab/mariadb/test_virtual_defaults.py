@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -51,3 +52,33 @@ def test_a_worker_compares_them_with_its_own_clock(trial: Trial, fault: str, ver
     workers = [worker("Ann", holds, 300), worker("Carol", compares)]
     result = trial(workers, setup=holds_table, invariant=agree, control=False, **{fault: 1})
     assert (result.verdict, result.exhausted) == (verdict, True)
+
+
+def deposits_table() -> None:
+    shop.ask("DROP TABLE IF EXISTS deposit, closing")
+    for table in ("deposit", "closing"):
+        shop.ask(f"CREATE TABLE {table} (amount INT, made DATETIME(6) DEFAULT CURRENT_TIMESTAMP(6))")
+
+
+def deposits() -> None:
+    shop.ask("INSERT INTO deposit (amount) VALUES (10)")
+
+
+def closes() -> None:
+    ((total,),) = shop.ask("SELECT COALESCE(SUM(amount), 0) FROM deposit")
+    shop.ask("INSERT INTO closing (amount) VALUES (%s)", total)
+
+
+def nothing_is_missing() -> bool:
+    """Of two times that are the same, neither is the earlier one, and every closing was right."""
+    until = "SELECT COALESCE(SUM(amount), 0) FROM deposit WHERE deposit.made < closing.made"
+    return not shop.ask(f"SELECT 1 FROM closing WHERE amount < ({until})")
+
+
+@pytest.mark.deep_after(1)
+@pytest.mark.parametrize("first", [deposits, closes])
+def test_an_invariant_compares_them(trial: Trial, first: Callable[[], None]) -> None:
+    workers = [first, closes if first is deposits else deposits]
+    missing = nothing_is_missing, "an earlier deposit is missing"
+    result = trial(workers, setup=deposits_table, invariant=missing, control=False)
+    assert result.verdict == "violated"
