@@ -7,22 +7,29 @@ SimpleNamespace. What else there is (an object of a library, a client) cannot be
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from types import ModuleType, SimpleNamespace
+from collections.abc import Iterable, Iterator, Mapping
+from types import FunctionType, ModuleType, SimpleNamespace
 from typing import Any, NamedTuple
 
 from lost_update_lab.runs.look import PLAIN_TYPES
 
 #: at most this many objects are looked into, and this many items of a container
 MOST, LONGEST = 2_000, 1_000
+#: most of what a module holds
+_LEFT_OUT = frozenset({FunctionType, ModuleType})
+_CONTAINERS = frozenset({list, dict, set, deque})
 
 
 class Place(NamedTuple):
     """Where a value stands, and a copy of it. `container`: the list, dict or set itself."""
 
-    put: Callable[[Any], None]
+    owner: Any
+    name: str
     value: Any
     container: Any = None
+
+    def put(self, value: Any) -> None:
+        setattr(self.owner, self.name, value)
 
 
 StatePlaces = Mapping[str, Place]
@@ -58,27 +65,26 @@ def _inside(
     for name, value in list(held.items()):
         if name.startswith("__"):
             continue
-        if type(value) in PLAIN_TYPES:
-            found[f"{path}.{name}"] = Place(_putting(owner, name), value)
-        elif _is_plain(value):
-            found[f"{path}.{name}"] = Place(_putting(owner, name), _copied(value), value)
+        kind = type(value)
+        if kind in _LEFT_OUT:
+            continue
+        if kind in PLAIN_TYPES:
+            found[f"{path}.{name}"] = Place(owner, name, value)
+        elif kind in _CONTAINERS and _is_plain(value):
+            found[f"{path}.{name}"] = Place(owner, name, _copied(value), value)
         elif _is_own(value, module) and id(value) not in seen and len(seen) < MOST:
             seen.add(id(value))
             _inside(value, vars(value), f"{path}.{name}", module, found, seen)
 
 
-def _putting(owner: Any, name: str) -> Callable[[Any], None]:
-    return lambda value: setattr(owner, name, value)
-
-
 def _is_own(value: Any, module: str) -> bool:
     kind = value if isinstance(value, type) else type(value)
-    return type(value) is SimpleNamespace or (kind.__module__ == module and hasattr(value, "__dict__"))
+    return (kind.__module__ == module and hasattr(value, "__dict__")) or kind is SimpleNamespace
 
 
 def _is_plain(value: Any) -> bool:
     """A container of nothing but plain values, and of such containers."""
-    if type(value) not in (list, dict, set, deque) or len(value) > LONGEST:
+    if type(value) not in _CONTAINERS or len(value) > LONGEST:
         return False
     return all(type(each) in PLAIN_TYPES or _is_plain(each) for each in _items(value))
 
