@@ -140,7 +140,7 @@ def sold_once(sql: Any) -> bool:
     return bool(sql.execute("SELECT count(*) <= 1 FROM sale").fetchone()[0])
 
 
-@pytest.mark.deep_after(3)
+@pytest.mark.deep_after(2)
 @pytest.mark.parametrize("way", WAYS)
 def test_a_lease_ends_that_no_command_shows(trial: Trial, way: str) -> None:
     """Of ten minutes. Bob comes after eleven: Ann is about to sell. Or she is done."""
@@ -179,6 +179,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.deep_after(3)
 @pytest.mark.parametrize("place", REFUSED)
 def test_what_cannot_be_moved_is_refused(trial: Trial, place: str) -> None:
     how, text = REFUSED[place]

@@ -45,6 +45,7 @@ def books(lock: str, sql: Any) -> None:
         sql.execute("INSERT INTO subscription (ends) VALUES (%s)", [last + timedelta(minutes=10)])
 
 
+@pytest.mark.deep_after(3)
 @pytest.mark.parametrize(("lock", "verdict"), [("", "violated"), ("FOR UPDATE", "kept")])
 @pytest.mark.parametrize("operation", [extends, extends_in_json, books])
 def test_a_month_is_lost(trial: Trial, operation: Callable[..., None], lock: str, verdict: str) -> None:

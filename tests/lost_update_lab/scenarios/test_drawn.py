@@ -127,8 +127,9 @@ def hands_over(who: str, key: str, twice: bool, sql: Any, redis: Any) -> None:
     redis.set(f"order:{number}", key, ex=3600 if key == "leased" else None)
 
 
-@pytest.mark.parametrize("key", ["lasting", "leased"])
+@pytest.mark.deep_after(2)
 @pytest.mark.parametrize(("twice", "right"), [(False, KEPT), (True, VIOLATED)])
+@pytest.mark.parametrize("key", ["lasting", "leased"])
 def test_a_drawn_number_in_redis_stands_for_its_row(trial: Trial, key: str, twice: bool, right: str) -> None:
     """The queue held 2 before 1, which it does in no serial order, as numbers go. That the one that comes second is in
     it twice counts: both are, if each sees the other one there."""

@@ -46,7 +46,7 @@ def all_up_to_the_mark_are_sent(sql: Any) -> bool:
     return not sql.execute(left).fetchone()
 
 
-@pytest.mark.deep_after(2)
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("first", [True, False])
 @pytest.mark.parametrize(
     ("default", "insert"),
@@ -237,7 +237,7 @@ def sold_once(sql: Any) -> bool:
     return bool(sql.execute("SELECT count(*) <= 1 FROM sale").fetchone()[0])
 
 
-@pytest.mark.deep_after(3)
+@pytest.mark.deep_after(2)
 @pytest.mark.parametrize("way", WAYS)
 def test_a_time_that_no_command_shows_is_followed(trial: Trial, way: str) -> None:
     """By the server's own clock it was some seconds after the start, however late it was: `violated`, or `kept`."""

@@ -58,6 +58,7 @@ def goes_if_ready(redis: Any) -> bool:
     return ready
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("seconds", [0.0, 1.0, None])
 def test_a_message_of_asyncio_is_waited_for(trial: Trial, seconds: float | None) -> None:
     """Where none came, get_message() raised a TimeoutError, in place of saying so; and for ever was no number."""
