@@ -207,14 +207,14 @@ def opened(
         stack.enter_context(known_by_environment(servers))
         connection = stack.enter_context(of.prepared(servers, disposable))
         stack.enter_context(of.left_as_found(servers))
-        stack.enter_context(_keys_as_found(servers))
-        before = of.mark(connection), _keys(servers)
+        found = stack.enter_context(_keys_as_found(servers))
+        before = of.mark(connection), _keys(found)
         for each in scenario.setups:
             with handed(each, servers) as setup:
                 set_up(setup, scenario.budget)
         if scenario.setups:
             after_setup(
-                of.left_open(connection), before == (of.mark(connection), _keys(servers)), bool(frameworks)
+                of.left_open(connection), before == (of.mark(connection), _keys(found)), bool(frameworks)
             )
         stack.enter_context(Epoch.begins())
         inside = stack.enter_context(of.shadowed(connection)) if virtual_inside else None
@@ -235,24 +235,20 @@ def opened(
         yield opened
 
 
-def _keys(servers: Servers) -> object:
+def _keys(redis: RedisSnapshot | None) -> object:
     """A value that differs if something was written to Redis in between, even if it holds the same as before."""
-    if not servers.redis:
+    if not redis:
         return None
-    keys = RedisSnapshot(servers.redis)
-    try:
-        lasting, leased = keys.values()
-        return lasting, sorted(leased), keys.writes()
-    finally:
-        keys.close()
+    lasting, leased = redis.values()
+    return lasting, sorted(leased), redis.writes()
 
 
 @contextmanager
-def _keys_as_found(servers: Servers) -> Iterator[None]:
+def _keys_as_found(servers: Servers) -> Iterator[RedisSnapshot | None]:
     """At the end, Redis holds what it held before."""
     keys = RedisSnapshot(servers.redis, virtual=False) if servers.redis else None
     try:
-        yield
+        yield keys
     finally:
         if keys:
             keys.restore()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Any
+from typing import Any, cast
 
 import redis
 from redis.backoff import NoBackoff
@@ -31,9 +31,10 @@ class RedisSnapshot:
     """
 
     def __init__(self, url: str, *, virtual: bool = True) -> None:
-        self.client: Any = redis.Redis.from_url(url, retry=Retry(NoBackoff(), 0), protocol=2)
-        pool: Any = self.client.connection_pool
-        self._connection = pool.get_connection()
+        self.client: Any = redis.Redis.from_url(
+            url, retry=Retry(NoBackoff(), 0), protocol=2, single_connection_client=True
+        )
+        self._connection = cast(Any, self.client.connection)
         commands: list[tuple[Any, ...]] = [("FLUSHDB",)]
         #: key → the milliseconds that it has left; -1: no end
         self.left: dict[bytes, int] = {}
@@ -105,8 +106,8 @@ class RedisSnapshot:
         return self._connection.read_response()
 
     def close(self) -> None:
-        self._connection.disconnect()
         self.client.close()
+        self.client.connection_pool.disconnect()
 
 
 def _fields(reply: list[Any]) -> dict[bytes, Any]:
