@@ -26,6 +26,7 @@ import psycopg
 from lost_update_lab.servers.postgres.clock_words import beyond, of_the_server, virtual
 from lost_update_lab.servers.postgres.shadows import shadows
 from lost_update_lab.snapshot.catalogue import OF_THE_USER
+from lost_update_lab.snapshot.other_sessions import cleaned_up
 
 #: how each of them is made, and, of a function, the body in it. Not those of extensions
 _MADE = f"""
@@ -52,6 +53,8 @@ SELECT concat(format('ALTER POLICY %I ON %I.%I', polname, nspname, relname),
 FROM pg_policy JOIN pg_class c ON c.oid = polrelid JOIN pg_namespace n ON n.oid = relnamespace
 WHERE {OF_THE_USER}
 """  # noqa: S608  (names of our own)
+#: for a session of nobody's that has read a view, and does not end its transaction
+_WAITS = "SET lock_timeout = '5s'"
 _LEFT = "SELECT to_regnamespace('explorer') IS NOT NULL"
 
 
@@ -63,12 +66,16 @@ class Shadowed:
         self._before: list[str] = []
 
     def make(self) -> None:
+        self._connection.execute(_WAITS)
         self._connection.execute(shadows().encode())
         for made in self._made_otherwise(virtual):
             self._before.append(made)
 
     def put_back(self) -> None:
         """Each one as it was. It does nothing the second time."""
+        cleaned_up(self._put_back, self._connection.execute)
+
+    def _put_back(self) -> None:
         while self._before:
             self._connection.execute(self._before[-1].encode())
             self._before.pop()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import pairwise
@@ -123,6 +124,25 @@ def test_what_a_killed_search_has_left_is_put_back(trial: Trial, sql: psycopg.Co
     trial([holds, holds], setup=an_old_hold, control=False)
     assert [(name, text) for name, text in sql.execute(MADE) if name != "until"] == before
     assert "explorer" not in str(sql.execute(MADE).fetchall())
+
+
+def reads_the_view(sql: Any) -> None:
+    sql.execute("SELECT count(*) FROM over")
+
+
+@pytest.mark.deep
+def test_a_session_that_still_reads_a_view_is_ended(
+    trial: Trial, sql: psycopg.Connection[Any], scenario_urls: tuple[str, str]
+) -> None:
+    """Else the view stayed as it is during a search, and that never ended."""
+    before = sql.execute(MADE).fetchall()
+    with suppress(psycopg.OperationalError), psycopg.connect(scenario_urls[0]) as left:
+
+        def left_open() -> bool:
+            return left.execute("SELECT count(*) FROM over").fetchone() is not None
+
+        trial([reads_the_view] * 2, invariant=left_open, control=False)
+    assert sql.execute(MADE).fetchall() == before
 
 
 def of_a_domain(sql: Any) -> None:
