@@ -117,7 +117,7 @@ def searched(urls: tuple[str, str], deposit: Any, **bounds: Any) -> tuple[Search
         pytest.param(of_another_type, {Fault.FAILOVER}, marks=LONG),
         pytest.param(bank.optimistic, set(Fault), marks=LONG),
         pytest.param(bank.locked_by(token), set(Fault), marks=LONG),
-        (bank.locked_by(mended), {Fault.RENEWAL_DIES}),
+        pytest.param(bank.locked_by(mended), {Fault.RENEWAL_DIES}, marks=LONG),
     ],
 )
 def test_fed_or_on_the_servers_the_search_is_the_same(

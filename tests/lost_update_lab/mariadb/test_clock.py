@@ -80,8 +80,9 @@ def test_a_lease_in_a_row_excludes_until_it_ends(explore: Explore, form: str) ->
     assert found.virtual_clocks == {"mariadb": "each session's timestamp"}
 
 
-@pytest.mark.parametrize("form", ["NOW(6)", "UNIX_TIMESTAMP()"])
+@pytest.mark.deep_after(2)
 @pytest.mark.parametrize(("work", "word"), [(9.8, "unbroken"), (11.2, "lost")])
+@pytest.mark.parametrize("form", ["NOW(6)", "UNIX_TIMESTAMP()"])
 def test_who_works_longer_than_its_lease_is_found_between_two_polls(
     explore: Explore, form: str, work: float, word: str
 ) -> None:

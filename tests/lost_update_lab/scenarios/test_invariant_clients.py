@@ -31,6 +31,7 @@ def balance(sql: Any) -> int:
     return int(sql.execute("SELECT balance FROM account").fetchone()[0])
 
 
+@pytest.mark.deep_after(4)
 @pytest.mark.parametrize(
     ("law", "verdict"),
     [

@@ -211,6 +211,7 @@ async def a_coroutine() -> bool:
     return False
 
 
+@pytest.mark.deep_after(5)
 @pytest.mark.parametrize(
     ("invariant", "told"),
     [

@@ -44,13 +44,14 @@ def fetches(sql: Any) -> int:
         return [balance for (balance,) in cursor][-1]
 
 
+@pytest.mark.deep_after(2)
 @pytest.mark.parametrize(
     ("reads", "right"),
     [
         (partial(streams, ""), VIOLATED),
+        (partial(streams, "FOR UPDATE"), KEPT),
         (leaves_off, VIOLATED),
         (fetches, VIOLATED),
-        (partial(streams, "FOR UPDATE"), KEPT),
     ],
 )
 def test_who_reads_so_and_writes(trial: Callable[..., Result], reads: Any, right: str) -> None:
