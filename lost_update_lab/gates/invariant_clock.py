@@ -49,5 +49,8 @@ class InvariantClock:
             cls.asked[f"in {frame.f_code.co_name}()"] = None
 
     @classmethod
-    def note_command(cls, text: str) -> None:
-        cls.asked[shortened(text, 80)] = None
+    def note_command(cls, text: str, asks: bool) -> None:
+        """An invariant sends it. `asks`: for the time."""
+        cls.commands[text] = None
+        if asks:
+            cls.asked[shortened(text, 80)] = None

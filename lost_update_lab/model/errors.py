@@ -128,9 +128,10 @@ class AnotherFile(BeginsAgain):
 
 
 class ClockInside(Broken):
-    """A time is compared that a DEFAULT has written by the server's own clock. Whoever explores the database may let
-    that go by the virtual one, and begin again. `with_another`: it is compared with another such time, so that no two
-    of them may be the same."""
+    """The server's own clock decides where no command shows it: a time is compared that a DEFAULT or a trigger has
+    written, or a function, a view or a policy asks for one. Whoever explores the database may let that go by the
+    virtual clock, and begin again. `with_another`: it is compared with another such time, so that no two of them may be
+    the same."""
 
     def __init__(self, by: str, text: str, with_another: bool = False) -> None:
         """`by`: what tells the time in this command: a column, a table, a view, a function."""

@@ -1,7 +1,7 @@
 """The user's modules that a run can have changed: those whose code it has executed, and those that these name.
 
 A project has hundreds of modules, and an operation executes the code of a few. With the 600 modules of this project's
-tests, to look at all of them three times took 0.1 s of CPU time, which was two thirds of a small search.
+tests, to look at all of them took half of a small exploration's own CPU time (0.16 s, and 0.08 without).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from types import CodeType, FrameType, ModuleType
 from typing import ClassVar
 
-from lost_update_lab.runs.modules import named_in, own_modules
+from lost_update_lab.runs.modules import named_in, own_modules, with_named
 
 
 class Executed:
@@ -45,12 +45,9 @@ class Executed:
         found = [name for name in dict.fromkeys(self.codes.values()) if name in own]
         words = _words([code for code, name in self.codes.items() if name in own])
         bases = {base for name in found for base in (*_above(name), *named_in(own[name]))}
-        known = {*found, *(name for name in own if _is_meant(name, words, bases))}
-        left = [*known]
-        for name in left:  # it grows meanwhile
-            new = named_in(own[name]) & own.keys() - known
-            known |= new
-            left += new
+        meant = {*found, *(name for name in own if _is_meant(name, words, bases))}
+        others = {name: each for name, each in own.items() if name not in meant}
+        known = {each.__name__ for each in with_named([own[name] for name in meant], others)}
         return [each for each in every if each.__name__ in known]
 
 

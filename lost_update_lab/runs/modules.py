@@ -9,7 +9,7 @@ it comes to the user's own code; and small searches of this project's tests took
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
 from types import FunctionType, ModuleType
 from typing import Any
@@ -62,10 +62,17 @@ def _without_other_tests(own: list[ModuleType]) -> list[ModuleType]:
     others = {each.__name__: each for each in own if each.__name__ in Tests.collected}
     for name in (Tests.running, *Tests.under_test):
         others.pop(name, None)
-    left = [each for each in own if each.__name__ not in others]
-    for module in left:  # it grows meanwhile
-        left += [others.pop(name) for name in named_in(module) & others.keys()]
-    return [each for each in own if each.__name__ not in others]
+    found = with_named([each for each in own if each.__name__ not in others], others)
+    names = {each.__name__ for each in found}
+    return [each for each in own if each.__name__ in names]
+
+
+def with_named(modules: list[ModuleType], others: Mapping[str, ModuleType]) -> list[ModuleType]:
+    """These modules, and those of the `others`, by name, that one of them names, or that one of those names."""
+    found, left = list(modules), dict(others)
+    for module in found:  # it grows meanwhile
+        found += [left.pop(name) for name in named_in(module) & left.keys()]
+    return found
 
 
 def named_in(module: ModuleType) -> set[str]:

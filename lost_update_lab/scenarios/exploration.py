@@ -257,7 +257,7 @@ def _looked_at(
         return False
     if why := compared_times(serial, opened.by_server):
         if opened.two_clocks or not opened.virtual_inside:
-            raise why  # it begins again, with virtual DEFAULTs; or a trigger, or a function, writes the time
+            raise why  # it begins again, with a virtual clock inside; or what writes the time cannot be altered
         opened.two_clocks, opened.distinct_times = True, opened.distinct_times or why.with_another
         opened.by_server, opened.left_out = opened.at_first
         return False

@@ -12,6 +12,7 @@ _BEFORE, _AFTER = (
     re.compile(r"(?:[,(]|(?<![<>!])=)\s*$"),
     re.compile(r"\s*(?:\(\s*\))?\s*(?:[,;)]|$|FROM\b|WHERE\b)", re.I),
 )
+#: a trigger writes into its row
 _NEW = re.compile(r"\bNEW\s*\.\s*[\"`]?\w+[\"`]?\s*:?=\s*$", re.IGNORECASE)
 #: in PL/pgSQL: where a statement begins, and where a variable is given a value
 _BEGINS = re.compile(r"(?:^|;|\b(?:BEGIN|THEN|ELSE|LOOP|DECLARE)\b)\s*$", re.IGNORECASE)
@@ -72,11 +73,6 @@ def is_stamp(text: str, begin: int, end: int) -> bool:
     return alone and writes(before) and bool(clauses) and clauses[-1].upper() not in _DECIDES
 
 
-def is_of_new_row(text: str, begin: int) -> bool:
-    """Does a trigger write it into the row?"""
-    return bool(_NEW.search(text, 0, begin))
-
-
 def only_written_down(text: str, times: Iterable[re.Match[str]]) -> bool:
     """The text of a function: are these times written into rows, be it by way of a variable, and nothing else?"""
     variables = set[str]()
@@ -92,7 +88,7 @@ def only_written_down(text: str, times: Iterable[re.Match[str]]) -> bool:
 
 
 def _is_written(text: str, found: re.Match[str]) -> bool:
-    return is_stamp(text, *found.span()) or is_of_new_row(text, found.start())
+    return is_stamp(text, *found.span()) or bool(_NEW.search(text, 0, found.start()))
 
 
 def _is_assigned(text: str, variable: re.Match[str]) -> bool:

@@ -95,9 +95,8 @@ def _note_clock(sent: Any) -> None:
     """Does an invariant's command ask for the time, itself or by a view?"""
     text = sent.decode(errors="replace") if isinstance(sent, bytes) else str(sent)
     server = Active.servers.get(MARIADB)
-    InvariantClock.commands[text] = None
-    if clock_words.asks(text) or (isinstance(server, MariaDBServer) and server.unseen.asks_inside(text)):
-        InvariantClock.note_command(text)
+    inside = isinstance(server, MariaDBServer) and server.unseen.asks_inside(text)
+    InvariantClock.note_command(text, clock_words.asks(text) or inside)
 
 
 def asking(place: Here, connection: Any, name: str, *args: Any, **keywords: Any) -> Standing:

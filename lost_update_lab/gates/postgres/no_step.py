@@ -22,9 +22,8 @@ def note_clock(gen: Any) -> None:
     if "query" not in values:
         return
     text, server = text_of(values), Active.servers.get(POSTGRES)
-    InvariantClock.commands[text] = None
-    if asks(text) or (isinstance(server, PostgresServer) and server.unseen.clocks.asks_inside(text)):
-        InvariantClock.note_command(text)
+    inside = isinstance(server, PostgresServer) and server.unseen.clocks.asks_inside(text)
+    InvariantClock.note_command(text, asks(text) or inside)
 
 
 def may_write(gen: Any) -> bool:

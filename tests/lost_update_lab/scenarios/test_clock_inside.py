@@ -22,12 +22,22 @@ CREATE TABLE hold (seat int, who text, until timestamptz); CREATE TABLE sale (wh
 INSERT INTO hold VALUES (1, NULL, '2020-01-01')
 """
 TAKES = "UPDATE hold SET who = {who}, until = now() + interval '10 min' WHERE {free}"
-ACQUIRES = f"""
-CREATE {{kind}} acquire(w text{{argument}}) {{returns}} LANGUAGE plpgsql AS $$ {{declares}} BEGIN
-    {TAKES.format(who="w", free="until < {now}")};
-    {{ends}}
-END $$
-"""
+
+
+def acquires(
+    kind: str = "FUNCTION",
+    argument: str = "",
+    returns: str = "RETURNS bool",
+    declares: str = "",
+    now: str = "now()",
+    ends: str = "RETURN FOUND;",
+) -> str:
+    """`now`: what the end of the lease is compared with."""
+    takes = TAKES.format(who="w", free=f"until < {now}")
+    return (
+        f"CREATE {kind} acquire(w text{argument}) {returns} LANGUAGE plpgsql AS $$ {declares} "
+        f"BEGIN {takes}; {ends} END $$"
+    )
 
 
 def by_a_command(text: str, sql: Any, who: str) -> bool:
@@ -58,7 +68,6 @@ def as_a_guest(sql: Any, who: str) -> bool:
 
 
 CALLS = partial(by_a_call, "SELECT acquire(%(who)s)")
-FOUND = "RETURN FOUND;"
 WAYS: dict[str, tuple[str, Take]] = {
     "a trigger": (
         "CREATE FUNCTION checks() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
@@ -66,43 +75,11 @@ WAYS: dict[str, tuple[str, Take]] = {
         "END $$; CREATE TRIGGER checks BEFORE UPDATE ON hold FOR EACH ROW EXECUTE FUNCTION checks()",
         partial(by_a_command, "UPDATE hold SET who = %(who)s"),
     ),
-    "a function": (
-        ACQUIRES.format(
-            kind="FUNCTION", argument="", returns="RETURNS bool", declares="", now="now()", ends=FOUND
-        ),
-        CALLS,
-    ),
-    "a variable": (
-        ACQUIRES.format(
-            kind="FUNCTION",
-            argument="",
-            returns="RETURNS bool",
-            declares="DECLARE t timestamptz := clock_timestamp();",
-            now="t",
-            ends=FOUND,
-        ),
-        CALLS,
-    ),
-    "an argument": (
-        ACQUIRES.format(
-            kind="FUNCTION",
-            argument=", t timestamptz DEFAULT now()",
-            returns="RETURNS bool",
-            declares="",
-            now="t",
-            ends=FOUND,
-        ),
-        CALLS,
-    ),
+    "a function": (acquires(), CALLS),
+    "a variable": (acquires(declares="DECLARE t timestamptz := clock_timestamp();", now="t"), CALLS),
+    "an argument": (acquires(argument=", t timestamptz DEFAULT now()", now="t"), CALLS),
     "a procedure": (
-        ACQUIRES.format(
-            kind="PROCEDURE",
-            argument=", INOUT got bool",
-            returns="",
-            declares="",
-            now="now()",
-            ends="got := FOUND;",
-        ),
+        acquires(kind="PROCEDURE", argument=", INOUT got bool", returns="", ends="got := FOUND;"),
         partial(by_a_call, "CALL acquire(%(who)s, NULL)"),
     ),
     "a function that PostgreSQL has read": (
