@@ -22,7 +22,7 @@ ONE_FOR_EACH_PROCESS = (
 )
 SWALLOWS = "write `except Exception` there: other BaseExceptions are how a thread is stopped"
 IN_THE_COMMAND = (
-    "ask for the time in the command itself, and not inside of a constraint, a domain, a view or a function. If a "
+    "ask for the time in the command itself, and not inside of a domain, a function, a view or a DO block. If a "
     "package does so, let the setup replace that by one that does not ask"
 )
 BY_ANOTHER_CLOCK = "none here: `manage.py faults` moves real clocks"
@@ -129,9 +129,9 @@ class AnotherFile(BeginsAgain):
 
 class ClockInside(Broken):
     """The server's own clock decides where no command shows it: a time is compared that a DEFAULT or a trigger has
-    written, or a function, a view or a policy asks for one. Whoever explores the database may let that go by the
-    virtual clock, and begin again. `with_another`: it is compared with another such time, so that no two of them may be
-    the same."""
+    written, or a function, a view, a policy or a check asks for one. Whoever explores the database may let that go by
+    the virtual clock, and begin again. `with_another`: it is compared with another such time, so that no two of them
+    may be the same."""
 
     def __init__(self, by: str, text: str, with_another: bool = False) -> None:
         """`by`: what tells the time in this command: a column, a table, a view, a function."""

@@ -23,6 +23,7 @@ from lost_update_lab.model.errors import IT_COUNTS, Broken
 from lost_update_lab.snapshot import functions, written
 from lost_update_lab.snapshot.by_server import ByServer
 from lost_update_lab.snapshot.catalogue import OWN, Catalogue, Table, look, values
+from lost_update_lab.snapshot.checks import past_checks
 from lost_update_lab.snapshot.exact import read
 from lost_update_lab.snapshot.functions import KeptTable, Names
 from lost_update_lab.snapshot.other_sessions import is_locked_out, keeps_a_lock
@@ -190,7 +191,7 @@ class PostgresSnapshot:
     def _restore(self, every: bool) -> str:
         """Returns a table that differed and seemed not to be written."""
         how = [b"t" if each else b"f" for each in (every, self.shows_places)]
-        if not (emptied := self._done(self.connection.pgconn.exec_prepared(b"empty", how))):
+        if not (emptied := self._filled(b"empty", how)):
             return ""
         numbers = emptied.replace("!", "").strip(",")
         tables = [self.tables[int(number) - 1] for number in numbers.split(",")]
@@ -201,9 +202,14 @@ class PostgresSnapshot:
         if not alone:
             oids = ",".join(str(table.oid) for table in tables)
             self._done(self.connection.pgconn.exec_(_TRUNCATED.format(oids).encode()))
-        self._done(self.connection.pgconn.exec_prepared(b"fill", (f"{{{numbers}}}".encode(),)))
+        self._filled(b"fill", [f"{{{numbers}}}".encode()])
         found = zip(tables, emptied.strip(",").split(","), strict=True)
         return next((table.title for table, number in found if number.endswith("!")), "")
+
+    def _filled(self, function: bytes, values: Sequence[bytes]) -> str:
+        """What one of the functions returns that insert rows."""
+        session, oids = self.connection.pgconn, [table.oid for table in self.tables]
+        return self._done(past_checks(session, oids, lambda: session.exec_prepared(function, values)))
 
     @staticmethod
     def _done(result: PGresult) -> str:

@@ -1,6 +1,6 @@
 """Where PostgreSQL's clock is asked, and no command shows it: in a DEFAULT, a function, a view, a condition.
 
-All this can ask the explorer's clock instead (shadowed.py), but for a constraint, a rule, and the WHEN of a trigger.
+All this can ask the explorer's clock instead (shadowed.py), but for the DEFAULT of a domain.
 """
 
 from __future__ import annotations
@@ -102,12 +102,15 @@ class HiddenClocks:
         """Functions and views in which the clock decides, tables with such a condition, and what calls, or writes to,
         one unseen."""
         inside = {name for name, text in self._sources() if decides_inside(text)}
-        tables = {name for name, _, text in self._conditions if asks(text)}
-        return self._with_above(inside | tables)
+        return self._with_above(inside | self._with_condition(asks, inside))
 
     def _with_policy(self, by: Callable[[str], bool]) -> set[str]:
         """The tables that have such a one."""
         return {name for name, policy, text in self._conditions if policy == "t" and by(text)}
+
+    def _with_condition(self, by: Callable[[str], bool], asking: set[str]) -> set[str]:
+        """The tables that have such a one, or one that calls a function of these."""
+        return {name for name, _, text in self._conditions if by(text) or words_of(text) & asking}
 
     @cached_property
     def _conditions(self) -> list[tuple[str, ...]]:
@@ -125,12 +128,9 @@ class HiddenClocks:
     @cached_property
     def virtual(self) -> FilledColumns:
         """By the explorer's (shadowed.py), and what calls a function that asks it."""
-        found = self._filled(_is_virtual)
-        return FilledColumns(
-            {column for _, column in found},
-            self._with_above({table for table, _ in found} | self._asking_virtually),
-            self._asking_virtually,
-        )
+        found, asking = self._filled(_is_virtual), self._asking_virtually
+        tables = {table for table, _ in found} | self._with_condition(_is_virtual, asking)
+        return FilledColumns({column for _, column in found}, self._with_above(tables | asking), asking)
 
     def virtual_inside(self, text: str, reads: bool) -> bool:
         """Might this command write, or ask for, the explorer's time where that is not in its text?"""

@@ -6,13 +6,14 @@
     its trigger has       NEW.updated_at := now();
     during the search     NEW.updated_at := explorer.now();
 
-So it is with DEFAULTs, functions, procedures, views and policies. This is done only if such a time decides something:
-a command, a function or a view compares it (`WHERE created_at < now() - interval '10 min'`) or, as far as can be told,
-the worker that reads it. Where it is only written down, the server's own clock may write it. A search that was killed
-leaves all this behind, so the next one puts it back first.
+So it is with DEFAULTs, functions, procedures, views, policies, checks, rules, and the WHEN of a trigger. This is done
+only if such a time decides something: a command, a function or a view compares it (`WHERE created_at < now() -
+interval '10 min'`) or, as far as can be told, the worker that reads it. Where it is only written down, the server's own
+clock may write it. A search that was killed leaves all this behind, so the next one puts it back first.
 
-The DEFAULT of a domain stays as it is, and is refused: with the explorer's functions, which are dropped with all that
-uses them, the domain would go, and its columns. So are constraints, rules, and the WHEN of a trigger.
+A check is made anew without a look at the rows that are there (NOT VALID), and then called valid again if it was. The
+DEFAULT of a domain stays as it is, and is refused: with the explorer's functions, which are dropped with all that uses
+them, the domain would go, and its columns.
 """
 
 from __future__ import annotations
@@ -28,6 +29,24 @@ from lost_update_lab.servers.postgres.shadows import shadows
 from lost_update_lab.snapshot.catalogue import OF_THE_USER
 from lost_update_lab.snapshot.other_sessions import cleaned_up
 
+#: a check is dropped and made anew; with it, the checks of other tables that inherit it, and its comment
+_CHECKS = f"""
+SELECT concat(whose, ' DROP CONSTRAINT ', quote_ident(k.conname), '; ',
+    whose, ' ADD CONSTRAINT ', quote_ident(k.conname), ' ', pg_get_constraintdef(k.oid), CASE WHEN k.convalidated THEN
+    format(' NOT VALID; UPDATE pg_constraint SET convalidated = true WHERE conname = %L AND conrelid = ANY (%L::oid[]) '
+        'AND contypid = %L', k.conname, array_agg(same.conrelid), k.contypid) END,
+    format('; COMMENT ON CONSTRAINT %I ON %s IS %L', k.conname, what, obj_description(k.oid, 'pg_constraint'))), ''
+FROM (
+    SELECT k.oid AS check, 'ALTER TABLE ' || c.oid::regclass AS whose, c.oid::regclass::text AS what
+    FROM pg_constraint k JOIN pg_class c ON c.oid = conrelid JOIN pg_namespace n ON n.oid = relnamespace
+    WHERE contype = 'c' AND coninhcount = 0 AND {OF_THE_USER}
+    UNION ALL SELECT k.oid, 'ALTER DOMAIN ' || y.oid::regtype, 'DOMAIN ' || y.oid::regtype
+    FROM pg_constraint k JOIN pg_type y ON y.oid = contypid JOIN pg_namespace n ON n.oid = typnamespace
+    WHERE contype = 'c' AND {OF_THE_USER}) AS made
+JOIN pg_constraint k ON k.oid = made.check
+JOIN pg_constraint same ON same.oid = k.oid OR (same.conname = k.conname AND same.coninhcount > 0 AND same.convalidated)
+GROUP BY whose, what, k.oid, k.conname, k.convalidated, k.contypid
+"""  # noqa: S608  (names of our own)
 #: how each of them is made, and, of a function, the body in it. Not those of extensions
 _MADE = f"""
 SELECT format('ALTER TABLE ONLY %I.%I ALTER COLUMN %I SET DEFAULT %s', nspname, relname, attname,
@@ -52,6 +71,15 @@ SELECT concat(format('ALTER POLICY %I ON %I.%I', polname, nspname, relname),
     ' WITH CHECK (' || pg_get_expr(polwithcheck, polrelid) || ')'), ''
 FROM pg_policy JOIN pg_class c ON c.oid = polrelid JOIN pg_namespace n ON n.oid = relnamespace
 WHERE {OF_THE_USER}
+UNION ALL
+SELECT regexp_replace(pg_get_triggerdef(t.oid), '^CREATE', 'CREATE OR REPLACE'), ''
+FROM pg_trigger t JOIN pg_class c ON c.oid = tgrelid JOIN pg_namespace n ON n.oid = relnamespace
+WHERE tgqual IS NOT NULL AND tgenabled = 'O' AND tgparentid = 0 AND {OF_THE_USER}
+UNION ALL
+SELECT regexp_replace(definition, '^CREATE', 'CREATE OR REPLACE'), ''
+FROM pg_rules JOIN pg_namespace ON nspname = schemaname WHERE {OF_THE_USER}
+UNION ALL
+{_CHECKS}
 """  # noqa: S608  (names of our own)
 #: for a session of nobody's that has read a view, and does not end its transaction
 _WAITS = "SET lock_timeout = '5s'"

@@ -89,6 +89,38 @@ def test_what_replaces_another_of_its_name_stays(trial: Trial, found: psycopg.Co
     assert found.execute("SELECT kept()").fetchall() == [(2,)]
 
 
+CHECKED = """
+CREATE TABLE currency (code text); INSERT INTO currency VALUES ('EUR');
+CREATE FUNCTION is_known(text) RETURNS bool LANGUAGE sql AS
+    'SELECT EXISTS (SELECT FROM public.currency WHERE code = $1)';
+CREATE TABLE bill (code text CHECK (is_known(code))); INSERT INTO bill VALUES ('EUR');
+CREATE TABLE show (starts timestamptz); INSERT INTO show VALUES ('2020-01-01');
+ALTER TABLE show ADD CHECK (starts > now()) NOT VALID;
+"""
+
+
+@pytest.fixture
+def checked(found: psycopg.Connection[Any]) -> Iterator[psycopg.Connection[Any]]:
+    found.execute(CHECKED)
+    try:
+        yield found
+    finally:
+        found.execute("DROP TABLE currency, bill, show; DROP FUNCTION is_known")
+
+
+def test_rows_are_put_back_that_their_checks_would_refuse(
+    trial: Trial, checked: psycopg.Connection[Any]
+) -> None:
+    """One by now, one until another table is put back. The checks are in force again."""
+    anew = "DELETE FROM bill; DELETE FROM currency; DELETE FROM show"
+    assert trial([(take,), (take,)], setup=sends(anew), control=False).kept
+    rows = checked.execute("SELECT code, starts::date::text FROM bill NATURAL JOIN currency, show")
+    assert rows.fetchall() == [("EUR", "2020-01-01")]
+    for refused in ("INSERT INTO bill VALUES ('XXX')", "UPDATE show SET starts = starts"):
+        with pytest.raises(psycopg.errors.CheckViolation):
+            checked.execute(refused)
+
+
 SETTINGS = "SELECT setrole, unnest(setconfig) FROM pg_db_role_setting ORDER BY 1, 2"
 SET = """
 DO $$ BEGIN

@@ -24,7 +24,11 @@ WHERE relname IN ('hold', 'history')
 UNION ALL SELECT relname, concat(pg_get_viewdef(oid), reloptions, relacl) FROM pg_class WHERE relname = 'over'
 UNION ALL SELECT proname, concat(pg_get_functiondef(oid), proacl) FROM pg_proc WHERE proname IN ('notes', 'is_over')
 UNION ALL SELECT polname, concat(pg_get_expr(polqual, polrelid), pg_get_expr(polwithcheck, polrelid)) FROM pg_policy
-ORDER BY 1
+UNION ALL SELECT conname, concat(pg_get_constraintdef(oid), coninhcount, obj_description(oid)) FROM pg_constraint
+WHERE conname IN ('is_past', 'was_past', 'past_day')
+UNION ALL SELECT tgname, pg_get_triggerdef(oid) FROM pg_trigger WHERE tgname = 'late'
+UNION ALL SELECT rulename, definition FROM pg_rules WHERE rulename = 'over_too'
+ORDER BY 1, 2
 """
 TABLES = """
 CREATE TABLE hold (
@@ -40,6 +44,12 @@ CREATE FUNCTION is_over(t timestamptz, at timestamptz DEFAULT CURRENT_TIMESTAMP)
 CREATE VIEW over WITH (security_barrier, check_option = local) AS SELECT *, now() FROM hold WHERE made < now();
 GRANT SELECT ON over TO pg_monitor;
 CREATE POLICY past ON hold USING (made < now()) WITH CHECK (made < CURRENT_TIMESTAMP);
+ALTER TABLE hold ADD CONSTRAINT is_past CHECK (made <= now()); COMMENT ON CONSTRAINT is_past ON hold IS 'it''s past';
+CREATE TABLE old_hold () INHERITS (hold);
+ALTER TABLE hold ADD CONSTRAINT was_past CHECK (made <= now()) NO INHERIT NOT VALID;
+CREATE DOMAIN past_day AS date CONSTRAINT past_day CHECK (VALUE <= CURRENT_DATE);
+CREATE TRIGGER late AFTER UPDATE ON hold FOR EACH ROW WHEN (OLD.until < now()) EXECUTE FUNCTION notes();
+CREATE RULE over_too AS ON DELETE TO over WHERE OLD.until < now() DO INSTEAD DELETE FROM hold WHERE made < now();
 """
 
 
@@ -51,7 +61,9 @@ def sql(scenario_urls: tuple[str, str]) -> Iterator[psycopg.Connection[Any]]:
         try:
             yield connection
         finally:
-            connection.execute("DROP TABLE IF EXISTS hold, history CASCADE; DROP FUNCTION notes, is_over")
+            connection.execute(
+                "DROP TABLE IF EXISTS hold, history CASCADE; DROP FUNCTION notes, is_over; DROP DOMAIN past_day"
+            )
 
 
 def an_old_hold(sql: Any) -> None:
@@ -120,7 +132,8 @@ def test_what_a_killed_search_has_left_is_put_back(trial: Trial, sql: psycopg.Co
     before = [(name, text) for name, text in sql.execute(MADE) if name != "until"]
     Shadowed(sql).make()
     altered = {name for name, text in sql.execute(MADE) if "explorer." in text}
-    assert altered == {"made", "until", "noted", "day", "is_over", "over", "past"}
+    defaults, checks = {"made", "until", "noted", "day"}, {"is_past", "was_past", "past_day"}
+    assert altered == {*defaults, "is_over", "over", "past", *checks, "late", "over_too"}
     trial([holds, holds], setup=an_old_hold, control=False)
     assert [(name, text) for name, text in sql.execute(MADE) if name != "until"] == before
     assert "explorer" not in str(sql.execute(MADE).fetchall())
