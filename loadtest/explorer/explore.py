@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pkgutil import resolve_name
-from time import monotonic
+from time import perf_counter
 from typing import Any
 
 from django.conf import settings
@@ -53,8 +53,6 @@ from lost_update_lab.servers.redis.server import RedisServer
 #: the least seconds between two polls of a waiter: longer than the slack, or a poll would always be due. A poll of a
 #: lock table, or of several servers, is five commands and more
 POLL, DEAR_POLL = 1.0, 5.0
-#: seconds for a search that begins again at the end of its budget
-LEAST = 5.0
 TOO_LATE = "it makes a table, or an index, in the middle of the search, which is not put back: {names}"
 AT_ONCE = "make it when the lock is first called, or in a migration"
 #: the most polls in a lease. At each poll of one waiter another may begin, so with more than two workers a single poll
@@ -65,7 +63,7 @@ LOOKS, LOOKS_OF_MORE = 10, 1
 def explore(job: Job) -> Explored:
     """A lock that makes a table only when it has to wait is explored again, with that table, in what is left of the
     budget: its rows belong to each state, and were not put back."""
-    begun, bounds = monotonic(), job.bounds
+    begun, bounds = perf_counter(), job.bounds
     for late in (False, True):
         with harness_of(job, bounds=bounds, late=late) as harness:
             search, there, indexed = Search(harness, _unclaimed(job)), own_tables(), indexes()
@@ -78,8 +76,7 @@ def explore(job: Job) -> Explored:
                     result.decided.clear()
                 shown = counterexamples(job, harness, search, _gloss(harness))
                 return explored(job, result, _system(harness).acknowledged, shown)
-            left = None if bounds.budget is None else max(bounds.budget - (monotonic() - begun), LEAST)
-            bounds = replace(bounds, budget=left)
+            bounds = bounds.again(begun)
     raise AssertionError("the second search is the last one")
 
 

@@ -100,7 +100,7 @@ class Harness:
         self.system, self.bounds, self.gates = system, bounds, gates
         self.servers = {server.name: server for server in servers}
         self.patches = Patches()
-        self.until, self.runs = _now() + (bounds.budget or inf), 0
+        self.until, self.runs = (bounds.begun or _now()) + (bounds.budget or inf), 0
         self.all_begin = False  # also the workers that wait for a crash: so that their clients are warm, too
         self.distinct_times = False  # World.distinct_times
         self.one_by_one = False  # serial orders: nothing is delivered twice

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from time import perf_counter
 
 #: one millisecond in the explorer's unit of time: whole microseconds
 MS = 1_000
 SECOND = 1_000 * MS
 #: what a worker's monotonic clock shows at the start of every schedule, in seconds (its wall clock: epoch.py)
 MONOTONIC = 1_000.0
+#: seconds for a search that begins again at the end of its budget
+LEAST = 5.0
 
 
 class Reduction(StrEnum):
@@ -68,6 +71,15 @@ class Bounds:
     twice: bool = False
     #: what follows once a server aborts a transaction to end a deadlock; False: the schedule is left there
     deadlocks: bool = True
+    #: from when the budget counts, on the performance counter; 0: from the beginning of the search
+    begun: float = 0.0
+
+    def again(self, begun: float) -> Bounds:
+        """Those of a search that begins again, after one that began at `begun` (0: there was none). At least LEAST
+        seconds are left."""
+        if self.budget is None or not begun:
+            return self
+        return replace(self, begun=max(begun, perf_counter() + min(LEAST, self.budget) - self.budget))
 
     def allow(self, spent: Sequence[Fault], fault: Fault, count: int = 1) -> bool:
         """May so many more of this fault come in a schedule, besides those that are `spent` or begun?"""

@@ -99,6 +99,8 @@ class Opened:
     two_clocks: bool = False
     #: what the database does by itself goes by its virtual clock
     virtual_inside: bool = False
+    #: when the search began that now begins again; 0: this is the first
+    begun: float = 0.0
     #: `by_server` and `left_out` before any run
     at_first: tuple[ByServer, Names] | None = None
     has_run: bool = False
@@ -129,7 +131,7 @@ class Opened:
             redelivers=of.redelivered,
             twice=of.twice,
             deadlocks=of.deadlocks,
-        )
+        ).again(self.begun)
 
     @contextmanager
     def harness(self, more: Sequence[Any] = ()) -> Iterator[tuple[Harness, Operations]]:

@@ -9,6 +9,7 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
+from time import perf_counter
 from typing import Any
 
 from lost_update_lab.embedded.one_core import one_core
@@ -148,6 +149,7 @@ def run(
     """Explore a scenario on these servers, or `replay` one schedule of it. `again`: how a user sees it again.
     `progress` is told how far the search is. `how`: as for `opened`. Raises Interrupted after Ctrl-C."""
     check_results(scenario)
+    begun = perf_counter()
     try:
         with (
             one_core(),
@@ -158,7 +160,7 @@ def run(
     except ClockInside as error:
         if how.get("virtual_inside"):  # it is what cannot be altered
             raise not_explored(error) from error
-        how |= {"virtual_inside": True, "distinct_times": error.with_another}
+        how |= {"virtual_inside": True, "distinct_times": error.with_another, "begun": begun}
         return run(scenario, servers, replay=replay, again=again, progress=progress, **how)
     except Mistake:
         if Interrupt.came:
@@ -179,6 +181,7 @@ def _run(ready: Opened, replay: str, progress: Callable[[SearchProgress], None] 
         raise
     except Broken as error:
         raise not_explored(error) from error
+    ready.begun = 0.0  # each further search has a budget of its own
     needed = scenario.control and finding.searched.exhausted and not finding.schedule
     result = concluded(ready, finding, control(ready) if needed else Control(), bool(replay))
     if scenario.mutate and result.kept and not replay:
@@ -196,9 +199,10 @@ def opened(
     *,
     virtual_inside: bool = False,
     distinct_times: bool = False,
+    begun: float = 0.0,
 ) -> Iterator[Opened]:
     """The setup has run, and what it left is known. The workers' time begins where its time ended.
-    `virtual_inside`, `distinct_times`: as in Opened. Raises Mistake."""
+    `virtual_inside`, `distinct_times`, `begun`: as in Opened. Raises Mistake."""
     InvariantClock.begin()
     RecordedCalls.begin()
     of: Any = import_module(f"lost_update_lab.scenarios.on_{'mariadb' if servers.on_mariadb else 'postgres'}")
@@ -230,7 +234,7 @@ def opened(
         scenario = replace(scenario, invariants=laws, always=always)
         by_server = written_by(tables, of.NOW, times=not (virtual_inside and servers.on_mariadb))
         opened = Opened(scenario, servers, of, tables, keys, frameworks, patches, Judge(scenario), by_server)
-        opened.virtual_inside, opened.distinct_times = virtual_inside, distinct_times
+        opened.virtual_inside, opened.distinct_times, opened.begun = virtual_inside, distinct_times, begun
         opened.by_server = replace(by_server, keys=keys_among(opened.known))
         yield opened
 

@@ -62,7 +62,7 @@ class Search(Choosing):
         self.before: list[tuple[Places, int]] = []  # the path of the run before
 
     def explore(self) -> SearchResult:
-        recording, begun = self.harness.recording, _now()
+        recording, begun = self.harness.recording, self.bounds.begun or _now()
         while True:
             try:
                 result = self._explored(begun)

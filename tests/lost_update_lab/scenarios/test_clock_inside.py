@@ -12,6 +12,7 @@ import psycopg
 import pytest
 
 from lost_update_lab import Mistake, Result, worker
+from lost_update_lab.model.bounds import LEAST, Bounds
 
 Trial = Callable[..., Result]
 Take = Callable[[Any, str], bool]
@@ -200,3 +201,25 @@ def test_a_row_is_put_back_that_its_check_would_refuse_by_now(trial: Trial) -> N
     workers = [worker("Ann", books, 60), worker("Bob", books, 11 * 60)]
     result = trial(workers, setup=a_show, invariant=nobody_is_late, control=False)
     assert (result.verdict, result.exhausted) == ("kept", True)
+
+
+def test_a_search_that_begins_again_has_what_is_left_of_its_budget(trial: Trial) -> None:
+    """The first run finds that a check asks the clock. The setup runs again, then."""
+    times: list[float] = []
+
+    def setup(sql: Any) -> None:
+        times.append(time.perf_counter())
+        a_show(sql)
+
+    result = trial([worker("Ann", books, 60), worker("Bob", books, 0)], setup=setup, control=False)
+    first, again = times
+    assert result.seconds > again - first
+
+
+def test_at_its_end_there_are_some_seconds_left() -> None:
+    bounds, now = Bounds(budget=60), time.perf_counter()
+    assert bounds.again(now).begun == now
+    earliest, late, latest = time.perf_counter(), bounds.again(now - 90).begun, time.perf_counter()
+    assert earliest <= late + 60 - LEAST <= latest
+    assert Bounds(budget=2).again(now - 90).begun >= now
+    assert Bounds().again(now).begun == 0
