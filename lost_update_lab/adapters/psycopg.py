@@ -48,6 +48,7 @@ DECLARE = "_declare_gen"
 CONNECTING = "_connect_gen"
 #: … the one that waits for notifications
 NOTIFIES = "notifies"
+TWO_PHASES = ("_tpc_prepare_gen", "_tpc_finish_gen")
 #: … the method that returns the text of BEGIN
 BEGIN = "_get_tx_start_command"
 #: … the name that is used here for a generator of the program's own
@@ -73,7 +74,7 @@ LIBRARY = Library(
     "psycopg",
     ("3.3",),
     [
-        Names(psycopg.Connection, (*_CONNECTION, COMMIT, ROLLBACK, *SILENT)),
+        Names(psycopg.Connection, (*_CONNECTION, COMMIT, ROLLBACK, *TWO_PHASES, *SILENT)),
         Names(psycopg.Cursor, (EXECUTE, "_pgconn", "_query", "_query_cls", "_results", "_rowcount")),
         Names(psycopg.Cursor, ("_select_current_result",)),
         Names(psycopg.ServerCursor, (DECLARE,)),

@@ -318,7 +318,7 @@ class GatedLoop(_Loop):
         handle: Any = asyncio.TimerHandle(when, callback, args, self, context)
         handle._scheduled = True
         timer = self._spare.pop() if self._spare else self._new()
-        timer.history = ThreadHistory()
+        timer.timer, timer.history = True, ThreadHistory()
         steps = pending.waiting(place.run, timer, NOBODY, seconds, f"timer {seconds:g} s")
         next(steps)
         self.timers[timer] = handle, steps
@@ -366,8 +366,9 @@ class GatedLoop(_Loop):
         return None
 
     def call_exception_handler(self, context: Any) -> None:
-        """What an injected fault leaves behind is nothing to report."""
-        if not isinstance(context.get("exception"), Halt) and not (self.run and self.root.worker.struck):
+        """What an injected fault leaves behind, or the end of a schedule, is nothing to report."""
+        ends = isinstance(context.get("exception"), Halt)
+        if not ends and not (self.run and (self.run.ending or self.root.worker.struck)):
             super().call_exception_handler(context)
 
     async def getaddrinfo(self, *args: Any, **keywords: Any) -> Any:

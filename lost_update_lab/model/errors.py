@@ -37,6 +37,9 @@ IT_COUNTS = (
 )
 BY_PLAIN_TEXT = "explore with an address without TLS (redis://), and send short messages"
 ONE_BY_ONE = "send the commands of the procedure one by one"
+IN_ONE_PHASE = (
+    "for the trial, send COMMIT in place of PREPARE TRANSACTION, and nothing in place of COMMIT PREPARED"
+)
 WITHOUT_CHAIN = "send COMMIT, or ROLLBACK, and then BEGIN"
 LIMITS_OUTSIDE = "let the operation set that limit before it calls the function: SET LOCAL lock_timeout"
 STATEMENTS_APART = "send the statements of that function one by one, in one transaction"

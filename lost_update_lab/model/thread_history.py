@@ -77,6 +77,11 @@ class ThreadHistory:
             self.looks.append(now)
 
     @property
+    def is_empty(self) -> bool:
+        """It has sent nothing, and was told nothing."""
+        return not (self.base or self.round or self.rounds)
+
+    @property
     def tries_again(self) -> bool:
         return bool(self.sent) and list(map(_name, self.sent)) == list(map(_name, self.last_sent))
 

@@ -140,6 +140,7 @@ class Task:
     thread: threading.Thread | None = None
     #: it is a coroutine, or a timer, of an event loop in that thread (gates/event_loop.py)
     coroutine: bool = False
+    timer: bool = False
     #: the event loop that runs in its thread now
     loop: EventLoop | None = None
     #: what it was told last (recording.py); what it does, where no thread does it; what it stands before,

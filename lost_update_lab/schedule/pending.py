@@ -156,7 +156,7 @@ def end(world: World, task: Task) -> None:
         task.worker.alone = not task.worker.met and _is_alone(world, task)
     if task.goes_on_as_another:
         world.collapsed |= world.full  # the other one is where this one was
-    else:
+    elif not (task.coroutine and task.history.is_empty):  # it was at no gate: others wait as they did
         world.progress()
     if not world.ending:
         world.notify(task)

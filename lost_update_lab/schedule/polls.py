@@ -45,8 +45,8 @@ def close(world: World, task: Task, seconds: float | None, in_server: bool = Fal
     world.beyond |= again and beyond
     if not same:
         task.is_not_in_vain()
-        # renewals without end are no progress for the main thread
-        if not task.beside and not task.history.tries:
+        # renewals without end are no progress for the main thread; nor are timers that are set again and again
+        if not (task.beside or task.timer or task.history.tries):
             world.progress_at = world.now
     elif task.vain_since is None and world.full and seconds is not None:  # without a time-out it is no poll
         task.vain_since = world.now

@@ -311,8 +311,9 @@ def polls_in_vain(world: World, worker: WorkerProcess) -> bool:
 
 def _heard(worker: WorkerProcess) -> list[Task]:
     """Its main thread, and what goes with it. What was sent and waits in a server when its client has given up is none:
-    each try of a poll may leave such a one."""
-    left = [task for task in worker.line if task.unheard and task.state is State.BLOCKED]
+    each try of a poll may leave such a one. Nor is a timer of its event loop: once all of them have come that there
+    were, and nothing else has happened, others will come in the same way."""
+    left = [task for task in worker.line if task.timer or (task.unheard and task.state is State.BLOCKED)]
     return [task for task in worker.line if task.alive and task not in left]
 
 

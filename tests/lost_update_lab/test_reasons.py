@@ -82,6 +82,7 @@ REASONS = {
     "the server chooses at random": "CHOOSE_BEFORE",
     "a function goes on after an error that the explorer cannot let it have": "STATEMENTS_APART",
     "a function sets a time limit of its own": "LIMITS_OUTSIDE",
+    "a prepared transaction belongs to no session": "IN_ONE_PHASE",
     "one command ends a transaction and begins the next": "WITHOUT_CHAIN",
     "the explorer cannot write its stops into a function": "STATEMENTS_APART",
     "in one routine, MariaDB locks rows by several statements": "STATEMENTS_APART",

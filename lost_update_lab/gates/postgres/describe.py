@@ -14,7 +14,7 @@ from psycopg.pq.abc import PGconn, PGresult
 
 from lost_update_lab.adapters import psycopg as driver
 from lost_update_lab.model.commands import ENDS, Op
-from lost_update_lab.model.errors import BY_A_LOOK, BY_ANOTHER_CLOCK, WITHOUT_COPY, Broken
+from lost_update_lab.model.errors import BY_A_LOOK, BY_ANOTHER_CLOCK, IN_ONE_PHASE, WITHOUT_COPY, Broken
 from lost_update_lab.servers.postgres import clock_words
 from lost_update_lab.servers.postgres.server import POSTGRES, PostgresServer
 from lost_update_lab.servers.postgres.transactions import lasts, makes_temporary
@@ -36,6 +36,7 @@ _REPORTED = re.compile(
     r"^\s*(?:SET|RESET|DISCARD)\b(?!\s+(?:LOCAL\s+)?(?:\w+_timeout|CONSTRAINTS|TRANSACTION)\b)|set_config",
     re.IGNORECASE,
 )
+_TWO_PHASES = re.compile(r"\s*(?:PREPARE\s+TRANSACTION|(?:COMMIT|ROLLBACK)\s+PREPARED)\b", re.IGNORECASE)
 _REFUSED = b"[[b'f']]"
 
 
@@ -44,6 +45,7 @@ Send = Callable[[PGconn], None]
 
 NO_GATE = "no gate for psycopg's pipeline mode and COPY"
 NO_NEWS = "no gate for psycopg's notifies(): when a notification comes is unknown to the explorer"
+PREPARED = "a prepared transaction belongs to no session, and the explorer cannot end it"
 NO_POSTGRES_CLOCK = "PostgreSQL's own clock decides there, which the explorer cannot move"
 
 
@@ -55,6 +57,8 @@ def beyond(kind: str, values: Mapping[str, Any], timed: bool) -> Broken | None:
     if kind == driver.NOTIFIES:
         return Broken(NO_NEWS, BY_A_LOOK)
     text = text_of(values)
+    if kind in driver.TWO_PHASES or _TWO_PHASES.match(text):
+        return Broken(f"{PREPARED} ({shortened(text, 80) or kind.strip('_')})", IN_ONE_PHASE)
     found = clock_words.beyond(text)
     if not found and kind != driver.EXECUTE and by_the_clock(text, timed):
         found = (

@@ -198,6 +198,27 @@ def test_a_commit_that_begins_the_next_transaction_is_not_judged(trial: Trial) -
     assert "send COMMIT, or ROLLBACK, and then BEGIN" in str(mistake.value)
 
 
+def by_text(sql: Any) -> None:
+    sql.execute("BEGIN")
+    sql.execute("UPDATE job SET owner = 'Ann' WHERE id = 1")
+    sql.execute("PREPARE TRANSACTION 'one'")
+
+
+def by_psycopg(sql: Any) -> None:
+    sql.commit()
+    sql.autocommit = False
+    sql.tpc_begin("one")
+    sql.execute("UPDATE job SET owner = 'Ann' WHERE id = 1")
+    sql.tpc_prepare()
+
+
+@pytest.mark.parametrize("prepares", [by_text, by_psycopg])
+def test_a_transaction_is_not_prepared(trial: Trial, prepares: Callable[[Any], None]) -> None:
+    """Where the server allows it, what was prepared kept its locks beyond the search, which could not clean up."""
+    with pytest.raises(Mistake, match=r"belongs to no session.*send COMMIT in place of PREPARE TRANSACTION"):
+        trial([(prepares,)] * 2, setup=opened())
+
+
 def test_a_procedure_that_commits_inside_is_not_judged(trial: Trial) -> None:
     with pytest.raises(Mistake, match="a procedure commits inside") as mistake:
         trial(both(by_a_procedure), setup=opened(commits="COMMIT;"))
