@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -74,9 +75,28 @@ class Differing:
             self.left_out |= {name}
 
     def _different(self, table: Table, one: Any, other: Any) -> Iterator[tuple[Column, Any, Any]]:
-        here, there = (sorted(rows, key=lambda row: self._key(table, row)) for rows in (one, other))
+        """First the columns that hold other values, in whichever rows. Rows are told apart by the rest: by a random id,
+        a row would be compared with any other one."""
+        rest = [each for each in table.columns if len(one) != len(other)]
+        for column in table.columns if not rest else ():
+            values = [Counter(repr(self._shown(table, column, row)) for row in rows) for rows in (one, other)]
+            found = [
+                [row for row in rows if repr(self._shown(table, column, row)) in more]
+                for rows, more in ((one, values[0] - values[1]), (other, values[1] - values[0]))
+            ]
+            if any(found):
+                yield from self._pairs(table, [column], *found)
+            else:
+                rest.append(column)
+        yield from self._pairs(table, rest, one, other)
+
+    def _pairs(
+        self, table: Table, columns: Sequence[Column], one: Any, other: Any
+    ) -> Iterator[tuple[Column, Any, Any]]:
+        """Compare these columns of rows that are the same row in both runs, as far as these columns tell."""
+        here, there = (sorted(rows, key=lambda row: self._key(table, columns, row)) for rows in (one, other))
         for row, same in zip(here, there, strict=False):
-            for column in table.columns:
+            for column in columns:
                 pair = [self._shown(table, column, each) for each in (row, same)]
                 if pair[0] != pair[1]:
                     yield column, row.get(column.name), same.get(column.name)
@@ -86,15 +106,13 @@ class Differing:
         told = name in self.by_server.columns and self.by_server.has_written(column.type, value)
         return "" if told or name in self.left_out else value
 
-    def _key(self, table: Table, row: Mapping[str, Any]) -> str:
+    def _key(self, table: Table, columns: Sequence[Column], row: Mapping[str, Any]) -> str:
         """Rows that the server has given random keys go by all that they hold besides."""
-        shown = {each.name: self._shown(table, each, row) for each in table.columns}
+        shown = {each.name: self._shown(table, each, row) for each in columns}
         shown |= {
-            each.name: ""
-            for each in table.columns
-            if self.by_server.has_written(each.type, row.get(each.name))
+            each.name: "" for each in columns if self.by_server.has_written(each.type, row.get(each.name))
         }
-        return repr(([shown[name] for name in table.key], shown))
+        return repr(([shown.get(name) for name in table.key], shown))
 
 
 def drawn_by(orders: Iterable[Serial], tables: Iterable[Table]) -> set[tuple[str, str]]:

@@ -21,6 +21,7 @@ from lost_update_lab.model.errors import (
 from lost_update_lab.model.system import Judgement, places_of
 from lost_update_lab.runs.in_time import Unending, within
 from lost_update_lab.scenarios.exploration import Opened
+from lost_update_lab.scenarios.rising_keys import check_keys
 from lost_update_lab.scenarios.serial import Serial, SerialOrders
 from lost_update_lab.scenarios.without_gate import instead
 from lost_update_lab.telling.lines import SourceLine, line_among, line_of
@@ -109,6 +110,7 @@ def examine(opened: Opened, serial: SerialOrders) -> None:
     """What the serial orders show about the scenario. Raises Mistake."""
     found = serial.all()
     _works_at_all(opened, found)
+    check_keys(found, opened.database.tables)
     laws = (*opened.scenario.invariants, *opened.scenario.always)
     # before any worker has begun there are no results
     if laws and not any(law.takes_results for law in laws):

@@ -20,6 +20,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain
+from typing import Any
 
 from lost_update_lab.scenarios.serial import Serial
 from lost_update_lab.servers.compound import words_of
@@ -51,7 +52,7 @@ def may_tie(
 ) -> bool:
     """`orders`: the serial ones. `looks`: workers look at their wall clocks. Then they may compare in Python what they
     have selected, or read from Redis. `asked`: the commands of the invariants, which may compare as well."""
-    names = _times(tables)
+    names = sorted({*_times(tables), *(name for serial in orders for name in _hold_now(serial))})
     by_invariants = [name for name in names if any(name.lower() in words_of(text) for text in asked)]
     return any(
         _may_tie(serial, names, looks) or (by_invariants and _is_written(serial, by_invariants))
@@ -140,14 +141,14 @@ def _meet(uses: Uses, again: Collection[str] = ()) -> bool:
 def _is_written(serial: Serial, columns: Collection[str]) -> bool:
     """Does a row hold the time at which it was written? (One that is yet to come is a lease.)"""
     rows, passed = chain.from_iterable(serial.left.changed.values()), serial.passed
-    return any(is_now(str(row.get(name)), passed) for row in rows for name in columns)
+    return any(_now_in(row.get(name), passed) for row in rows for name in columns)
 
 
 def _comes_twice(serial: Serial, column: str) -> bool:
     """Do two rows of a table hold the same time of their writing? A DEFAULT fills it, and no command shows it."""
     passed = serial.passed
     for rows in serial.left.changed.values():
-        found = [str(row.get(column)) for row in rows if is_now(str(row.get(column)), passed)]
+        found = [str(row.get(column)) for row in rows if _now_in(row.get(column), passed)]
         if len(set(found)) < len(found):
             return True
     return False
@@ -158,6 +159,16 @@ def _times(tables: Collection[Table]) -> Sequence[str]:
     return sorted(
         {each.name for of in tables for each in of.columns if each.type.startswith(("time", "date"))}
     )
+
+
+def _hold_now(serial: Serial) -> Iterator[str]:
+    """The columns, of any type, that hold the time of their writing: in a text, or within JSON."""
+    for row in chain.from_iterable(serial.left.changed.values()):
+        yield from (name for name, value in row.items() if _now_in(value, serial.passed))
+
+
+def _now_in(value: Any, passed: int) -> bool:
+    return any(is_now(time, passed) for time in TIME.findall(str(value)))
 
 
 def _named(form: str, columns: Iterable[str], commands: Sequence[str]) -> list[str]:

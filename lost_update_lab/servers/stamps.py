@@ -12,6 +12,11 @@ _BEFORE, _AFTER = (
     re.compile(r"(?:[,(]|(?<![<>!])=)\s*$"),
     re.compile(r"\s*(?:\(\s*\))?\s*(?:[,;)]|$|FROM\b|WHERE\b)", re.I),
 )
+#: what makes a part of a value of it, in which nobody sees a time
+_PART_OF = re.compile(
+    r"(?:to_)?jsonb?\w*|row_to_json|json\w*|hstore|concat\w*|format|row|array\w*", re.IGNORECASE
+)
+_CALLED = re.compile(r"(\w+)\s*$")
 #: a trigger writes into its row
 _NEW = re.compile(r"\bNEW\s*\.\s*[\"`]?\w+[\"`]?\s*:?=\s*$", re.IGNORECASE)
 #: in PL/pgSQL: where a statement begins, and where a variable is given a value
@@ -70,7 +75,23 @@ def is_stamp(text: str, begin: int, end: int) -> bool:
     before = text[text.rfind(";", 0, begin) + 1 : begin]
     clauses = _CLAUSE.findall(before)
     alone = bool(_BEFORE.search(before) and _AFTER.match(text, end))
-    return alone and writes(before) and bool(clauses) and clauses[-1].upper() not in _DECIDES
+    written = alone and writes(before) and bool(clauses) and clauses[-1].upper() not in _DECIDES
+    return written and not _PART_OF.fullmatch(_call_around(before))
+
+
+def _call_around(before: str) -> str:
+    """The function in whose call this text ends. "": in none."""
+    depth = 0
+    for bracket in reversed(list(_BRACKET.finditer(_STRING.sub(_blanked, before)))):
+        depth += 1 if bracket[0] == ")" else -1
+        if depth < 0:
+            called = _CALLED.search(before, 0, bracket.start())
+            return called[1] if called else ""
+    return ""
+
+
+def _blanked(string: re.Match[str]) -> str:
+    return " " * len(string[0])
 
 
 def only_written_down(text: str, times: Iterable[re.Match[str]]) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from lost_update_lab.snapshot.chance import draws
+from lost_update_lab.snapshot.chance import draws, rises
 
 #: the engine's own schemas
 OWN = ("explorer", "explorer_opening", "explorer_before")
@@ -56,13 +56,15 @@ UNION ALL SELECT 'the rule ' || rulename || ', which is ENABLE ALWAYS' FROM pg_r
 @dataclass(frozen=True, slots=True)
 class Column:
     """`generated`: computed by the server. `drawn`: its default draws a number from a sequence. `chance`: its default
-    calls the server's clock or its random numbers."""
+    calls the server's clock or its random numbers. `rising`: it asks for something of which each is larger than the one
+    before."""
 
     name: str
     type: str
     generated: bool
     drawn: bool
     chance: bool
+    rising: bool = False
 
     @property
     def unlike_any(self) -> bool:
@@ -159,7 +161,7 @@ def values(connection: psycopg.Connection[Any], of: list[sql.Composed]) -> list[
 
 
 def _column(name: str, kind: str, generated: bool, drawn: bool, default: str) -> Column:
-    return Column(name, kind, generated, drawn, draws(default))
+    return Column(name, kind, generated, drawn, draws(default), rises(default))
 
 
 def _by_first(rows: Iterable[tuple[Any, ...]]) -> dict[int, list[tuple[Any, ...]]]:

@@ -16,6 +16,11 @@ _CALLS = re.compile(
     r"|\b(?:current_(?:timestamp|date|time)|local(?:timestamp|time)|utc_(?:timestamp|date|time))\b",
     re.IGNORECASE,
 )
+#: what the server gives out in order
+_RISES = re.compile(
+    r"\b(?:uuidv7|uuid_generate_v[67]|(?:pg_current_xact_id|txid_current)(?:_if_assigned)?|pg_current_wal_\w+)\s*\(",
+    re.IGNORECASE,
+)
 #: the explorer's clock is asked (servers/postgres/clock_words.py)
 VIRTUAL = re.compile(r"\bexplorer\.\"?(\w+)\"?\(\)")
 #: a text that is read as a time each time anew
@@ -27,3 +32,8 @@ def draws(default: str) -> bool:
     default = VIRTUAL.sub("", default)
     bare = _TYPE.sub("", _LITERAL.sub("''", default))
     return bool(_CALLS.search(bare) or _SPECIAL.search(default))
+
+
+def rises(text: str) -> bool:
+    """Does this DEFAULT, or this command, ask for something of which each is larger than the one before?"""
+    return bool(_RISES.search(_LITERAL.sub("''", text)))

@@ -45,6 +45,8 @@ WRITTEN_DOWN = {
     "t := now(); INSERT INTO log (id, t) VALUES (1, t); NEW.seen := t; RETURN NEW;": True,
     "t := now(); RETURN t;": False,
     "PERFORM acquire(at := now());": False,
+    "INSERT INTO log VALUES (1, jsonb_build_object('(', lower('A)'), 'at', now()));": False,
+    "INSERT INTO log VALUES (1, coalesce(lower('json'), NULL), now());": True,
 }
 
 
