@@ -25,7 +25,10 @@ IN_THE_COMMAND = (
     "ask for the time in the command itself, and not inside of a domain, a function, a view or a DO block. If a "
     "package does so, let the setup replace that by one that does not ask"
 )
-BY_ANOTHER_CLOCK = "none here: `manage.py faults` moves real clocks"
+BY_ANOTHER_CLOCK = (
+    "for the trial, do without it: wait by time.sleep, take the time in the command (now()), and set no limit. Of the "
+    "lab's own locks, `manage.py faults` moves real clocks"
+)
 GATE_IT = "put a gate before that client: docs/explorer.md, 'Other clients'"
 WHAT_ELSE = (
     "look for what else decides in that code: a time, a random number or a setting that passes no gate. If there is "
