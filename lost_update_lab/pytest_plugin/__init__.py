@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from lost_update_lab.scenarios.race import Race
 
 SERVERS, EMBEDDED = "lost_update_lab_servers", "embedded"
+#: in the environment: the names of the addresses there that are those of servers which the plugin has started
+STARTED = "LOST_UPDATE_LAB_STARTED"
 RESULTS = pytest.StashKey[list[Any]]()
 #: what other processes of pytest-xdist have reported: "markdown", and "json", a list of results
 TOLD = pytest.StashKey[list[dict[str, str]]]()
@@ -81,9 +83,16 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None
             (DATABASE, EMBEDDED_MARIADB if wanted == EMBEDDED_MARIADB else DATABASE),
             (REDIS, REDIS),
         ):
-            if name not in os.environ:
+            if name not in os.environ or _is_the_controllers(name):
                 os.environ[name] = embedded(server)
+                os.environ[STARTED] = f"{os.environ.get(STARTED, '')} {name}"
     return (yield)
+
+
+def _is_the_controllers(name: str) -> bool:
+    """Has the process that started this one of pytest-xdist started that server? What one of them empties, another
+    would be looking at."""
+    return "PYTEST_XDIST_WORKER" in os.environ and name in os.environ.get(STARTED, "").split()
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -32,6 +32,7 @@ class Twins:
     def __init__(self) -> None:
         self._made: dict[tuple[int, int], Any] = {}
         self._kept: list[Any] = []  # so that no other pool gets its id
+        self._used_in: dict[tuple[int, int], Any] = {}  # the last run
 
     def of(self, pool: Any, make: Any) -> Any | None:
         """The worker's twin. None: no worker asks, or the pool is a worker's own already."""
@@ -42,6 +43,9 @@ class Twins:
         if key not in self._made:
             self._kept.append(pool)
             self._made[key] = make()
+        elif self._used_in[key] is not place.run and _lends(self._made[key]):
+            self._made[key] = make()
+        self._used_in[key] = place.run
         return self._made[key]
 
     def close(self, index: int) -> None:
@@ -56,6 +60,12 @@ class Twins:
             _psycopg_pools(patches, self)
         if "sqlalchemy" in sys.modules:
             _sqlalchemy_pools(patches, self)
+
+
+def _lends(pool: Any) -> int:
+    """How many connections of an SQLAlchemy pool were not given back. Between two runs, these are of one that was cut
+    short, as in a generator that nobody ends: the pool would be used up by and by."""
+    return pool.checkedout() if hasattr(pool, "checkedout") else 0
 
 
 def _redis_pools(patches: Patches, twins: Twins) -> None:

@@ -162,6 +162,39 @@ def test_a_test_that_passes_shows_its_notes(pytester: pytest.Pytester, processes
     assert noted.pop("the invariant is weak").endswith(" and 1 more")
 
 
+OWN_SERVERS = """
+import os
+import pytest
+
+@pytest.mark.parametrize("n", range(4))
+def test_one(n):
+    assert os.environ["REDIS_URL"]
+    told = [os.environ.get("PYTEST_XDIST_WORKER", ""), os.environ["DATABASE_URL"], os.environ["REDIS_URL"]]
+    with open(f"{os.environ['TOLD']}/{n}", "w") as file:
+        file.write("\\n".join(told))
+"""
+
+
+def test_each_process_of_xdist_has_servers_of_its_own(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """They shared those of the process that had started them: one emptied what another was looking at."""
+    for name in ("DATABASE_URL", "REDIS_URL", "PYTEST_XDIST_WORKER", "LOST_UPDATE_LAB_STARTED"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TOLD", str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).resolve().parents[2]))
+    pytester.makeini("[pytest]\nlost_update_lab_servers = embedded")
+    pytester.makepyfile(OWN_SERVERS)
+    done = pytester.runpytest_subprocess(
+        "-p", "lost_update_lab.pytest_plugin", "-p", "no:django", "-p", "xdist", "-n2"
+    )
+    done.assert_outcomes(passed=4)
+    told = {tuple(each.read_text().splitlines()) for each in tmp_path.iterdir() if each.name.isdigit()}
+    workers, databases, keys = map(set, zip(*told, strict=True))
+    assert workers == {"gw0", "gw1"}
+    assert len(databases) == len(keys) == 2
+
+
 BROKEN = """
 from lost_update_lab.scenarios.race import NotKept
 from lost_update_lab.scenarios.result import Result

@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from socket import socket
 from typing import Any
 
@@ -13,9 +14,11 @@ import psycopg
 import psycopg_pool
 import pytest
 import redis
+from fastapi import Depends, FastAPI, HTTPException
+from fastapi.testclient import TestClient
 from redis.sentinel import Sentinel
-from sqlalchemy import create_engine, text
-from sqlalchemy.orm import Session
+from sqlalchemy import create_engine, func, text
+from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 
 from lost_update_lab import Mistake, Result
 from tests.lost_update_lab.scenarios.shop import READ, one_voucher
@@ -223,3 +226,54 @@ def test_a_blocking_pool_of_one_connection(
     result = trial([operate, operate], crashes=1)
     assert (result.verdict, result.exhausted) == (verdict, True), str(result)
     kept.disconnect()
+
+
+class _Base(DeclarativeBase): ...
+
+
+class Purse(_Base):
+    __tablename__ = "purse"
+    id: Mapped[int] = mapped_column(primary_key=True)
+    coins: Mapped[int]
+    at: Mapped[datetime] = mapped_column(server_default=func.now(), onupdate=func.now())
+
+
+def an_app(engine: Any) -> FastAPI:
+    app = FastAPI()
+
+    def session() -> Iterator[Session]:
+        with Session(engine) as sql:
+            yield sql
+            sql.commit()
+
+    @app.post("/spend")
+    def spend(sql: Session = Depends(session)) -> None:  # noqa: B008  (as FastAPI wants it)
+        purse = sql.get_one(Purse, 1, with_for_update=True)
+        if not purse.coins:
+            raise HTTPException(409)
+        purse.coins -= 1
+
+    return app
+
+
+def spends(app: FastAPI) -> int:
+    return int(TestClient(app).post("/spend").status_code)
+
+
+@pytest.mark.deep
+def test_what_a_cut_schedule_has_not_given_back_does_not_use_up_the_pool(
+    trial: Trial, scenario_urls: tuple[str, str]
+) -> None:
+    """FastAPI ends its generators itself. After two such schedules, one worker alone waited for its pool."""
+    url = scenario_urls[0].replace("postgresql://", "postgresql+psycopg://")
+    engine = create_engine(url, pool_size=2, max_overflow=0)
+    app = an_app(engine)
+
+    def setup() -> None:
+        _Base.metadata.create_all(engine)
+        with Session(engine) as sql:
+            sql.add(Purse(id=1, coins=1))
+            sql.commit()
+
+    result = trial([(spends, app), (spends, app)], setup=setup, control=False)
+    assert (result.verdict, result.exhausted) == ("kept", True)
