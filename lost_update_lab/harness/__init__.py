@@ -310,7 +310,8 @@ class Harness:
         run.ending = True
         logs, logging.root.manager.disable = logging.root.manager.disable, logging.CRITICAL
         try:
-            for task in run.tasks:
+            # a thread that its caller waits for may hold what the caller needs to end: a connection's lock
+            for task in sorted(run.tasks, key=lambda task: task.main):
                 self.end_thread(run, task)
         finally:
             logging.root.manager.disable = logs

@@ -8,10 +8,12 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import psycopg
 import pytest
 import redis
 
 from lost_update_lab import Result
+from tests.lost_update_lab.scenarios.shop import one_voucher
 
 Trial = Callable[..., Result]
 OF_THE_PROCESS = ThreadPoolExecutor(1)
@@ -85,3 +87,22 @@ def counted() -> bool:
 def test_two_threads_of_one_worker(trial: Trial, at_once: bool, verdict: str) -> None:
     result = trial([(two_threads, at_once)], invariant=(counted, "an increment is lost"))
     assert (result.verdict, result.exhausted) == (verdict, True), str(result)
+
+
+def by_its_thread() -> int:
+    """The connection of who waits for the thread."""
+    with psycopg.connect(os.environ["DATABASE_URL"]) as sql, ThreadPoolExecutor(1) as threads:
+
+        def redeems() -> int:
+            (uses,) = sql.execute("SELECT uses FROM voucher FOR UPDATE").fetchone() or (0,)
+            sql.execute("UPDATE voucher SET uses = %s", [max(uses - 1, 0)])
+            return int(uses)
+
+        return threads.submit(redeems).result()
+
+
+def test_a_connection_that_is_handed_to_a_thread(trial: Trial) -> None:
+    """At the end of a schedule its caller waited for the connection's lock, which the thread held: that took 20 s, and
+    ended with a traceback of the explorer's own."""
+    result = trial([(by_its_thread,)] * 2, setup=one_voucher, control=False)
+    assert (result.verdict, result.exhausted) == ("kept", True)
