@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from lost_update_lab.gates.recorded_calls import RecordedCalls
 from lost_update_lab.model.bounds import Fault
 from lost_update_lab.model.system import UNBROKEN
 from lost_update_lab.runs.found import SearchResult
@@ -50,6 +51,11 @@ READ_AGAIN = (
     "let it read what is in the servers now (refresh_from_db(), a query), or take what the operations return: "
     "lambda a, b: …"
 )
+CALLS = (
+    "how often {} is called counts only of workers that come to their end at the first try: a call that happens twice "
+    "after a fault, or as a task is delivered again, is no difference here. Let the stand-in write a row, or a key: "
+    "that is compared"
+)
 MESSAGES = "messages (PUBLISH, NOTIFY) are not compared: one that is sent twice is no difference here"
 
 
@@ -94,6 +100,8 @@ def notes_of(opened: Opened, searched: SearchResult, blind: Sequence[tuple[str, 
         yield SENT_ONCE
     if _sends_messages(opened):
         yield MESSAGES
+    if RecordedCalls.made and not opened.scenario.invariants and calls_may_vanish(opened.scenario):
+        yield CALLS.format(" and ".join(RecordedCalls.made))
     yield from _not_met(opened.scenario, searched)
 
 
@@ -105,6 +113,12 @@ def _not_met(scenario: Scenario, searched: SearchResult) -> Iterator[str]:
     for word, kinds in FAULT_WORDS.items():
         if kinds <= scenario.kinds - {Fault.CRASH} and not kinds & searched.fired:
             yield f"no schedule has met any of the {word.replace('_', ' ')}: {WHY_NOT[min(kinds)]}"
+
+
+def calls_may_vanish(scenario: Scenario) -> bool:
+    """What a worker has called is a part of its answer. May there be a worker whose answer does not count?"""
+    asked = "calls" not in scenario.ignore
+    return asked and bool(scenario.faults or scenario.redelivered or scenario.twice)
 
 
 def _orders(opened: Opened) -> Sequence[Serial]:

@@ -42,6 +42,20 @@ def test_calls_that_do_not_count(trial: Trial) -> None:
     assert trial([(pay, "")] * 2, setup=invoices, ignore=["calls"], control=False).kept
 
 
+@pytest.mark.parametrize(
+    ("workers", "how"),
+    [(1, {"retry": "delivered twice"}), (1, {"retry": "redelivered", "crashes": 1}), (2, {"crashes": 1})],
+)
+def test_calls_that_happen_again_are_not_seen(trial: Trial, workers: int, how: dict[str, Any]) -> None:
+    """A task that is delivered twice charges the card twice without the lock, and was said not to need it."""
+    result = trial([(pay, "FOR UPDATE")] * workers, setup=invoices, **how)
+    assert result.kept
+    assert [
+        note for note in result.notes if "how often the mock gateway.charge is called counts only" in note
+    ]
+    assert not [note for note in result.notes if "not needed" in note]
+
+
 def test_an_invariant_that_asks_a_mock(trial: Trial) -> None:
     """It holds, or not, for what other schedules have called."""
     GATEWAY.reset_mock()
