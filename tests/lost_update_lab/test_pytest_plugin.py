@@ -175,6 +175,7 @@ def test_one(n):
 """
 
 
+@pytest.mark.deep
 def test_each_process_of_xdist_has_servers_of_its_own(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
