@@ -48,6 +48,7 @@ DECLARE = "_declare_gen"
 CONNECTING = "_connect_gen"
 #: … the one that waits for notifications
 NOTIFIES = "notifies"
+#: … those of two-phase commit
 TWO_PHASES = ("_tpc_prepare_gen", "_tpc_finish_gen")
 #: … the method that returns the text of BEGIN
 BEGIN = "_get_tx_start_command"

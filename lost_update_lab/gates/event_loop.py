@@ -367,8 +367,8 @@ class GatedLoop(_Loop):
 
     def call_exception_handler(self, context: Any) -> None:
         """What an injected fault leaves behind, or the end of a schedule, is nothing to report."""
-        ends = isinstance(context.get("exception"), Halt)
-        if not ends and not (self.run and (self.run.ending or self.root.worker.struck)):
+        cut_off = self.run and (self.run.ending or self.root.worker.struck)
+        if not (cut_off or isinstance(context.get("exception"), Halt)):
             super().call_exception_handler(context)
 
     async def getaddrinfo(self, *args: Any, **keywords: Any) -> Any:

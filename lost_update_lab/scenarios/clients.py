@@ -31,8 +31,7 @@ class Twins:
 
     def __init__(self) -> None:
         self._made: dict[tuple[int, int], Any] = {}
-        self._kept: list[Any] = []  # so that no other pool gets its id
-        self._used_in: dict[tuple[int, int], Any] = {}  # the last run
+        self._kept: dict[int, Any] = {}  # so that no other pool gets its id
 
     def of(self, pool: Any, make: Any) -> Any | None:
         """The worker's twin. None: no worker asks, or the pool is a worker's own already."""
@@ -41,12 +40,14 @@ class Twins:
             return None
         key = id(pool), place.task.worker.index
         if key not in self._made:
-            self._kept.append(pool)
+            self._kept[id(pool)] = pool
             self._made[key] = make()
-        elif self._used_in[key] is not place.run and _lends(self._made[key]):
-            self._made[key] = make()
-        self._used_in[key] = place.run
         return self._made[key]
+
+    def begin(self, index: int) -> None:
+        """A run of this worker begins. What a twin still lends is of a run that was cut short, as in a generator that
+        nobody ends: the pool would be used up by and by."""
+        self._made = {key: twin for key, twin in self._made.items() if key[1] != index or not _lends(twin)}
 
     def close(self, index: int) -> None:
         for (_, owner), twin in self._made.items():
@@ -63,8 +64,7 @@ class Twins:
 
 
 def _lends(pool: Any) -> int:
-    """How many connections of an SQLAlchemy pool were not given back. Between two runs, these are of one that was cut
-    short, as in a generator that nobody ends: the pool would be used up by and by."""
+    """How many connections of an SQLAlchemy pool are not given back."""
     return pool.checkedout() if hasattr(pool, "checkedout") else 0
 
 

@@ -146,10 +146,8 @@ def _controlled(opened: Opened) -> Control:
         return Control(f"the invariant cannot tell: {why}", cannot_tell=True)
     if aborted := without.aborted - opened.judge.aborted:
         return Control(PREVENTS.format(without.locks, " and ".join(sorted(aborted))))
-    of = opened.scenario
-    if RecordedCalls.made and (
-        of.invariants or of.redelivered or of.twice
-    ):  # they may be what the locks are for
+    may_vanish = opened.scenario.invariants or opened.scenario.redelivered
+    if RecordedCalls.made and may_vanish:  # calls may be what the locks are for
         return Control()
     return Control(NOT_NEEDED.format(without.locks))
 

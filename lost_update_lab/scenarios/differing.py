@@ -77,18 +77,19 @@ class Differing:
     def _different(self, table: Table, one: Any, other: Any) -> Iterator[tuple[Column, Any, Any]]:
         """First the columns that hold other values, in whichever rows. Rows are told apart by the rest: by a random id,
         a row would be compared with any other one."""
-        rest = [each for each in table.columns if len(one) != len(other)]
-        for column in table.columns if not rest else ():
-            values = [Counter(repr(self._shown(table, column, row)) for row in rows) for rows in (one, other)]
-            found = [
-                [row for row in rows if repr(self._shown(table, column, row)) in more]
-                for rows, more in ((one, values[0] - values[1]), (other, values[1] - values[0]))
-            ]
-            if any(found):
-                yield from self._pairs(table, [column], *found)
-            else:
-                rest.append(column)
+        rest = list(table.columns)
+        for column in table.columns if len(one) == len(other) else ():
+            only = self._only(table, column, one, other), self._only(table, column, other, one)
+            if any(only):
+                rest.remove(column)
+                yield from self._pairs(table, [column], *only)
         yield from self._pairs(table, rest, one, other)
+
+    def _only(self, table: Table, column: Column, rows: Any, others: Any) -> list[Any]:
+        """The rows whose value in this column comes more often than in the others."""
+        here, there = ([repr(self._shown(table, column, row)) for row in of] for of in (rows, others))
+        more = Counter(here) - Counter(there)
+        return [row for row, value in zip(rows, here, strict=True) if value in more]
 
     def _pairs(
         self, table: Table, columns: Sequence[Column], one: Any, other: Any

@@ -58,7 +58,6 @@ from lost_update_lab.under_test.servers import Servers
 #: µs: longer than the leases that people write into rows
 ASIDE = 3600 * SECOND
 NOT_AGAIN = "a schedule was {}, and is not when it is run again: something outside of the gates decides"
-
 NOT_KNOWN = (
     "a global of a module, a file, a cache. Let the operations make it anew each time. Or it is a number of the "
     "server's own (xmin, txid_current(), a ctid that a function returns): use a version column instead, or a number "
@@ -142,7 +141,7 @@ class Opened:
             self.addresses,
             self.database,
             self.keys,
-            (*self.frameworks, _Leaving(twins)),
+            (*self.frameworks, _Pools(twins)),
             self.left_out,
             self.known,
             self.unsteady,
@@ -190,15 +189,16 @@ class Opened:
             yield cast(Server, redis)
 
 
-class _Leaving:
-    """Closes the pools of a worker when the worker leaves."""
+class _Pools:
+    """The pools of a worker begin and end with it."""
 
     def __init__(self, twins: Twins) -> None:
         self.twins = twins
 
     def begin(self) -> None: ...
 
-    def begin_worker(self, index: int) -> None: ...
+    def begin_worker(self, index: int) -> None:
+        self.twins.begin(index)
 
     def settle(self, index: int) -> None: ...
 

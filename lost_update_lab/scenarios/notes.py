@@ -100,7 +100,7 @@ def notes_of(opened: Opened, searched: SearchResult, blind: Sequence[tuple[str, 
         yield SENT_ONCE
     if _sends_messages(opened):
         yield MESSAGES
-    if RecordedCalls.made and not opened.scenario.invariants and calls_may_vanish(opened.scenario):
+    if RecordedCalls.made and not opened.scenario.invariants and _calls_may_vanish(opened.scenario):
         yield CALLS.format(" and ".join(RecordedCalls.made))
     yield from _not_met(opened.scenario, searched)
 
@@ -115,10 +115,9 @@ def _not_met(scenario: Scenario, searched: SearchResult) -> Iterator[str]:
             yield f"no schedule has met any of the {word.replace('_', ' ')}: {WHY_NOT[min(kinds)]}"
 
 
-def calls_may_vanish(scenario: Scenario) -> bool:
+def _calls_may_vanish(scenario: Scenario) -> bool:
     """What a worker has called is a part of its answer. May there be a worker whose answer does not count?"""
-    asked = "calls" not in scenario.ignore
-    return asked and bool(scenario.faults or scenario.redelivered or scenario.twice)
+    return "calls" not in scenario.ignore and bool(scenario.faults or scenario.redelivered)
 
 
 def _orders(opened: Opened) -> Sequence[Serial]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator
 
+from lost_update_lab.model.sql_strings import STRING, without_strings
 from lost_update_lab.servers.compound import words_of
 
 #: before, and after, a time that is only written down
@@ -12,10 +13,8 @@ _BEFORE, _AFTER = (
     re.compile(r"(?:[,(]|(?<![<>!])=)\s*$"),
     re.compile(r"\s*(?:\(\s*\))?\s*(?:[,;)]|$|FROM\b|WHERE\b)", re.I),
 )
-#: what makes a part of a value of it, in which nobody sees a time
-_PART_OF = re.compile(
-    r"(?:to_)?jsonb?\w*|row_to_json|json\w*|hstore|concat\w*|format|row|array\w*", re.IGNORECASE
-)
+#: functions that make it a part of a larger value
+_PART_OF = re.compile(r"(?:to_|row_to_)?json\w*|hstore|concat\w*|format|row|array\w*", re.IGNORECASE)
 _CALLED = re.compile(r"(\w+)\s*$")
 #: a trigger writes into its row
 _NEW = re.compile(r"\bNEW\s*\.\s*[\"`]?\w+[\"`]?\s*:?=\s*$", re.IGNORECASE)
@@ -27,7 +26,7 @@ _ASSIGNS = re.compile(
 _ENDS = re.compile(r"\s*(?:\(\s*\))?\s*;")
 _CLAUSE = re.compile(r"\b(?:WHERE|HAVING|WHEN|RETURNING|INSERT|REPLACE|SET|SELECT|VALUES)\b", re.IGNORECASE)
 _CONDITION = re.compile(r"\b(?:WHERE|HAVING|ON(?!\s+(?:CONFLICT|DUPLICATE)))\b", re.IGNORECASE)
-_STRING, _BRACKET = re.compile(r"'(?:''|[^'])*'"), re.compile(r"[()]")
+_BRACKET = re.compile(r"[()]")
 _WRITES = re.compile(r"\b(?:INSERT|UPDATE|MERGE|REPLACE)\b", re.IGNORECASE)
 #: the clause in which a time decides, or is told
 _DECIDES = frozenset({"WHERE", "HAVING", "WHEN", "RETURNING"})
@@ -42,7 +41,7 @@ def compared(columns: Collection[str], text: str) -> set[str]:
 def _conditions(text: str) -> Iterator[str]:
     """Each one up to the bracket that ends its query: `WITH one AS (UPDATE … WHERE …) INSERT INTO t (made) …`."""
     readable = "\\" not in text  # which may escape a quote, or may not
-    text = _STRING.sub("''", text)
+    text = without_strings(text)
     for found in _CONDITION.finditer(text):
         depth = 0
         for bracket in _BRACKET.finditer(text, found.end()) if readable else ():
@@ -82,7 +81,7 @@ def is_stamp(text: str, begin: int, end: int) -> bool:
 def _call_around(before: str) -> str:
     """The function in whose call this text ends. "": in none."""
     depth = 0
-    for bracket in reversed(list(_BRACKET.finditer(_STRING.sub(_blanked, before)))):
+    for bracket in reversed(list(_BRACKET.finditer(STRING.sub(_blanked, before)))):
         depth += 1 if bracket[0] == ")" else -1
         if depth < 0:
             called = _CALLED.search(before, 0, bracket.start())

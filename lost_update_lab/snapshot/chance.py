@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-_LITERAL = re.compile(r"'(?:''|[^'])*'")
+from lost_update_lab.model.sql_strings import without_strings
+
 _TYPE = re.compile(
     r"::\s*(?:(?:timestamp|time)(?:\(\d\))?\s+with(?:out)?\s+time\s+zone|double\s+precision|character\s+varying"
     r"|bit\s+varying|\"[^\"]+\"|[\w.]+)(?:\([\d,\s]+\))?(?:\[\])*",
@@ -30,10 +31,10 @@ _SPECIAL = re.compile(r"'(?:now|today|tomorrow|yesterday)'::text", re.IGNORECASE
 def draws(default: str) -> bool:
     """Does this DEFAULT call a clock, or chance? A constant may be of such a type, or have such a name."""
     default = VIRTUAL.sub("", default)
-    bare = _TYPE.sub("", _LITERAL.sub("''", default))
+    bare = _TYPE.sub("", without_strings(default))
     return bool(_CALLS.search(bare) or _SPECIAL.search(default))
 
 
 def rises(text: str) -> bool:
     """Does this DEFAULT, or this command, ask for something of which each is larger than the one before?"""
-    return bool(_RISES.search(_LITERAL.sub("''", text)))
+    return bool(_RISES.search(without_strings(text)))

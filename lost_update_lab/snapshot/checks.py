@@ -33,6 +33,5 @@ def past_checks(session: PGconn, tables: Collection[int], run: Callable[[], PGre
     oids = ",".join(map(str, tables))
     session.exec_(_OUT.format(oids=oids).encode())
     done = run()
-    failed = done.error_message  # ends the transaction, and with it what was changed
-    session.exec_(b"ROLLBACK" if failed else _IN_FORCE.format(oids=oids).encode())
+    session.exec_(b"ROLLBACK" if done.error_message else _IN_FORCE.format(oids=oids).encode())
     return done
