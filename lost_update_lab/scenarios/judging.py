@@ -16,6 +16,7 @@ from lost_update_lab.model.system import STALLED, UNBROKEN, Ending, Judgement
 from lost_update_lab.scenarios.commits import holds
 from lost_update_lab.scenarios.serial import Serial, SerialOrders, prefixes
 from lost_update_lab.scenarios.taken_results import TakenResults
+from lost_update_lab.scenarios.unordered import unordered
 from lost_update_lab.under_test.false_results import false_error
 from lost_update_lab.under_test.fresh import NOW, RANDOM
 from lost_update_lab.under_test.operations import REFUSED, VIOLATED, FinishedSchedule, is_struck
@@ -54,6 +55,8 @@ class Judge:
         self.aborted = set[str]()
         #: (worker, class of its error) → the error, of those that failed while no fault struck them
         self.failed: dict[tuple[str, type[BaseException]], str] = {}
+        #: (worker, one of its commands that returns rows in no order): the order of its answer was let pass
+        self.unordered: dict[tuple[str, str], None] = {}
         #: what invariants that take results were given
         self.taken = TakenResults()
 
@@ -200,26 +203,51 @@ class Judge:
     ) -> bool:
         """Is there a serial order that left the same, and told the same to the workers in `whole`? Those in `refused`
         have done nothing, or no more than one that is refused in that order, too."""
-        serials = (serial for serial in self._serials(observed, free) if self._refuses(serial, refused))
+        serials = [serial for serial in self._serials(observed, free) if self._refuses(serial, refused)]
         same = (serial for serial in serials if self._same(observed, serial, whole))
-        if (found := next(same, None)) and found.gaps:
+        found = next(same, None) or self._in_another_order(observed, serials, whole)
+        if found and found.gaps:
             self.with_gaps[self._in_words(found)] = None
         return found is not None
+
+    def _in_another_order(
+        self, observed: FinishedSchedule, serials: Collection[Serial], whole: Sequence[int]
+    ) -> Serial | None:
+        """A serial order that tells a worker the same rows in another order, where its query states none."""
+        assert self.serial
+        names = list(self.scenario.names)
+        commands = unordered(self.serial.all())
+        any_order = [i for i in whole if names[i] in commands]
+        same = (serial for serial in serials if self._same(observed, serial, whole, any_order))
+        if found := next(same, None) if any_order else None:
+            self.unordered |= {(names[i], commands[names[i]]): None for i in any_order}
+        return found
 
     def _refuses(self, serial: Serial, refused: Collection[int]) -> bool:
         assert self.serial
         whole = [i for i in refused if serial.order.count(i) == self.serial.operations[i]]
         return all(self._says_no(serial.observed.endings[i].error) for i in whole)
 
-    def _same(self, observed: FinishedSchedule, serial: Serial, whole: Sequence[int]) -> bool:
+    def _same(
+        self,
+        observed: FinishedSchedule,
+        serial: Serial,
+        whole: Sequence[int],
+        any_order: Collection[int] = (),
+    ) -> bool:
         outcome, other = observed.outcome, serial.outcome
-        return outcome.left_the_same(other) and self._answered(outcome, other, whole)
+        return outcome.left_the_same(other) and self._answered(outcome, other, whole, any_order)
 
-    def _answered(self, outcome: Outcome, other: Outcome, workers: Sequence[int]) -> bool:
-        return not self.answers or self._told_the_same(outcome, other, workers)
+    def _answered(
+        self, outcome: Outcome, other: Outcome, workers: Sequence[int], any_order: Collection[int] = ()
+    ) -> bool:
+        return not self.answers or self._told_the_same(outcome, other, workers, any_order)
 
-    def _told_the_same(self, outcome: Outcome, other: Outcome, workers: Sequence[int]) -> bool:
-        return outcome.answered_the_same(other, workers, [each.kind for each in self.scenario.workers])
+    def _told_the_same(
+        self, outcome: Outcome, other: Outcome, workers: Sequence[int], any_order: Collection[int] = ()
+    ) -> bool:
+        kinds = [each.kind for each in self.scenario.workers]
+        return outcome.answered_the_same(other, workers, kinds, any_order)
 
     def _serials(self, observed: FinishedSchedule, free: set[int]) -> Iterator[Serial]:
         """Of the workers in `free`, any number of operations may have happened; of the others, all."""

@@ -13,6 +13,8 @@ from lost_update_lab.scenarios.exploration import Opened
 from lost_update_lab.scenarios.judging import ABORTED, BETWEEN
 from lost_update_lab.scenarios.serial import Serial
 from lost_update_lab.scenarios.ties import OLDER, ties
+from lost_update_lab.scenarios.unordered import UNORDERED
+from lost_update_lab.telling.narrative import shortened
 from lost_update_lab.telling.not_met import WHY_NOT
 from lost_update_lab.under_test.operations import VIOLATED
 from lost_update_lab.under_test.results import ResultText
@@ -89,6 +91,8 @@ def notes_of(opened: Opened, searched: SearchResult, blind: Sequence[tuple[str, 
         yield BETWEEN.format(order)
     if opened.judge.aborted:
         yield ABORTED.format(" and ".join(sorted(opened.judge.aborted)))
+    for who, command in opened.judge.unordered:
+        yield UNORDERED.format(opened.scenario.names[who], shortened(command, 80))
     yield from _failed(opened)
     if not nobody_looks(opened.scenario, blind):
         yield from (f"{cause}. What would help: {remedy}" for cause, remedy in blind)

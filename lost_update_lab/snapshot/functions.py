@@ -1,7 +1,8 @@
 """The functions in the server that look at a database, and restore it. Each looks only at the tables that were written.
 
-A table's contents are known by a sum: of 64-bit hashes of its rows' texts, with their number. Equal rows give equal
-sums in any order. Columns that the server computes from others are left out.
+A table's contents are known by a sum: of 64-bit hashes of its rows' texts, with their number. Each row's place counts,
+since a query without a total order shows it; in a large table it does not. Columns that the server computes from others
+are left out.
 
 The rows of a restored table always come in the same order. An UPDATE of many rows locks them in the order of their
 places on disk: whether two such commands end in a deadlock would depend on the schedules that ran before. So `empty`
@@ -19,7 +20,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from decimal import Decimal
 
 from psycopg import sql
 
@@ -31,10 +31,9 @@ from lost_update_lab.snapshot.large import LARGE_FROM
 #: (table, column)
 Names = Collection[tuple[str, str]]
 _HASH = sql.SQL("hashtextextended(ROW({})::text, 0)")
-_SUM = sql.SQL("(SELECT coalesce(sum({}), 0) || '/' || count(*) FROM ONLY {})")
-#: what differs for equal rows, too, if they come in another order
+_IN_ANY_ORDER = sql.SQL("(SELECT coalesce(sum({}), 0) || '/' || count(*) FROM ONLY {})")
 _IN_ORDER = sql.SQL(
-    "(SELECT coalesce(sum(hashtextextended(lab_text, lab_place)), 0) FROM "
+    "(SELECT coalesce(sum(hashtextextended(lab_text, lab_place)), 0) || '/' || count(*) FROM "
     "(SELECT ROW({})::text AS lab_text, row_number() OVER () AS lab_place FROM ONLY {}) AS lab_rows)"
 )
 _FUNCTION = sql.SQL("CREATE OR REPLACE FUNCTION {}({}) RETURNS text LANGUAGE plpgsql {} AS {}")
@@ -56,7 +55,7 @@ _HAS_ROOM = (
 #: a table that was not written and differs all the same is found as "number!,"
 _EMPTY = sql.SQL(
     "IF lab_every OR lab_written[{number}] THEN "  # noqa: S608  (names that psycopg has quoted)
-    "IF {now_in_order} <> {in_order} THEN "
+    "IF {sum} <> {opening} THEN "
     f"lab_room := lab_written[{{number}}] AND NOT lab_afresh AND {_HAS_ROOM}; DELETE FROM ONLY {{table}}; "
     f"IF lab_room THEN {_INSERT} ELSE "
     "lab_found := lab_found || '{number}' || CASE WHEN lab_written[{number}] THEN ',' ELSE '!,' END; "
@@ -74,15 +73,15 @@ _MOVED = sql.SQL("WHEN {} THEN (SELECT is_called OR last_value <> last FROM {})"
 
 @dataclass(frozen=True, slots=True)
 class KeptTable:
-    """A table, its number from 1, the table that keeps its opening rows, the sum of these, and their hash in their
-    order. `since`: large.py."""
+    """A table, its number from 1, the table that keeps its opening rows, and the sum of these. `since`: large.py.
+    `ordered`: equal rows in another order are other contents."""
 
     number: int
     table: Table
     kept: sql.Identifier
     since: int
     opening: str = ""
-    in_order: Decimal = Decimal(0)
+    ordered: bool = True
 
     @property
     def is_large(self) -> bool:
@@ -91,16 +90,23 @@ class KeptTable:
     @property
     def rows(self) -> int:
         """How many it had after the setup."""
-        return int(self.opening.partition("/")[2])
+        return int(self.opening.partition("/")[2] or 0)
+
+    def sum_of(
+        self, where: sql.Identifier, left_out: Names = (), by_server: ByServer | None = None
+    ) -> sql.Composed:
+        """`where`: the table itself, or the one that keeps its opening rows."""
+        columns = columns_of(self.table, left_out, by_server)
+        if self.ordered:
+            return _IN_ORDER.format(columns, where)
+        return _IN_ANY_ORDER.format(_HASH.format(columns), where)
 
     def fields(self, left_out: Names = (), by_server: ByServer | None = None) -> dict[str, sql.Composable]:
         table, columns = self.table, columns_of(self.table, left_out, by_server)
         found: dict[str, sql.Composable] = {
             "number": sql.Literal(self.number),
-            "sum": sum_of(table, table.quoted, left_out, by_server),
+            "sum": self.sum_of(table.quoted, left_out, by_server),
             "opening": sql.Literal(self.opening),
-            "now_in_order": in_order(table, table.quoted),
-            "in_order": sql.Literal(self.in_order),
             "oid": sql.Literal(table.oid),
             "fillfactor": sql.Literal(table.fillfactor),
             "table": table.quoted,
@@ -131,18 +137,6 @@ def columns_of(table: Table, left_out: Names = (), by_server: ByServer | None = 
     if by_server:
         return sql.SQL(", ").join([by_server.told(table, each) for each in names])
     return sql.SQL(", ").join(map(sql.Identifier, names))
-
-
-def sum_of(
-    table: Table, where: sql.Identifier, left_out: Names = (), by_server: ByServer | None = None
-) -> sql.Composed:
-    """`where`: the table itself, or the one that keeps its opening rows."""
-    return _SUM.format(_HASH.format(columns_of(table, left_out, by_server)), where)
-
-
-def in_order(table: Table, where: sql.Identifier) -> sql.Composed:
-    """The same, of all columns, and of the order in which the rows come."""
-    return _IN_ORDER.format(columns_of(table), where)
 
 
 def looking(

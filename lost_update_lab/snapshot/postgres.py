@@ -39,7 +39,7 @@ SELECT NOT EXISTS (SELECT FROM pg_locks l JOIN pg_database d ON l.database = d.o
 WHERE locktype = 'relation' AND datname = current_database() AND pid <> pg_backend_pid() AND relation >= 16384)
 """
 #: rows come in the order of their places on disk, however large the table is, and whoever reads it too
-_AS_THEY_LIE = (
+AS_THEY_LIE = (
     "SET synchronize_seqscans = off; SET max_parallel_workers_per_gather = 0; SET enable_indexonlyscan = off"
 )
 #: as those of a table that is empty and was truncated: with others, the planner may choose another plan
@@ -62,7 +62,7 @@ class PostgresSnapshot:
     ) -> None:
         self.connection, self.schema = connection, schema
         connection.execute(f"SET lock_timeout = '{PATIENCE}s'")
-        connection.execute(_AS_THEY_LIE)
+        connection.execute(AS_THEY_LIE)
         there = look(connection)
         tables = tuple(each for each in there.tables if each.columns and (only is None or each.title in only))
         self.catalogue: Catalogue = replace(there, tables=tables)
@@ -100,19 +100,23 @@ class PostgresSnapshot:
         looks = [self._look(self._kept, left_out, by_server)]
         if partly:
             looks.append(self._look([each for each in self._kept if each.table.title in partly]))
+        return self._asks(*looks)
+
+    def _asks(self, *looks: str) -> str:
         return f"SELECT {', '.join(looks)} FROM {self.schema}.written() AS w"  # noqa: S608  (names of our own)
 
     def _look(
         self, tables: Sequence[KeptTable], left_out: Names = (), by_server: ByServer | None = None
     ) -> str:
         """The call of a function that looks at these tables, which is made if it does not exist."""
-        key = (*(each.table.title for each in tables), "", *sorted(map(".".join, left_out)), repr(by_server))
+        names = [f"{each.table.title} {each.ordered}" for each in tables]
+        key = (*names, "", *sorted(map(".".join, left_out)), repr(by_server))
         if key not in self._looks:
             name = f"look_{len(self._looks)}"
             partly = _partly(left_out, by_server)
             sums = self._values(
                 [each for each in tables if each.table.title in partly],
-                lambda each: functions.sum_of(each.table, each.kept, left_out, by_server),
+                lambda each: each.sum_of(each.kept, left_out, by_server),
             )
             kept = [replace(each, opening=sums.get(each.table, each.opening)) for each in tables]
             function = functions.looking(sql.Identifier(self.schema, name), kept, left_out, by_server)
@@ -133,7 +137,8 @@ class PostgresSnapshot:
         self.connection.pgconn.prepare(b"empty", f"SELECT {self.schema}.empty($1, $2)".encode())
         self.connection.pgconn.prepare(b"alone", _ALONE.encode())
         self.connection.pgconn.prepare(b"fill", f"SELECT {self.schema}.fill($1)".encode())
-        self.connection.pgconn.prepare(b"changed", self.contents_sql().encode())
+        changed = self._look(self._in_any_order(self._kept, lambda _: True))
+        self.connection.pgconn.prepare(b"changed", self._asks(changed).encode())
 
     def _keep(self) -> None:
         """Keep the rows of all tables, in a few commands for all of them."""
@@ -147,13 +152,24 @@ class PostgresSnapshot:
         if not kept:
             return
         run(sql.SQL("; ").join(map(functions.keeping, kept)))
-        sums = self._values(kept, lambda each: functions.sum_of(each.table, each.kept))
-        kept = [replace(each, opening=sums[each.table]) for each in kept]
+        kept = self._summed(kept)
         if large := [functions.indexing(each) for each in kept if each.is_large]:
             run(sql.SQL("; ").join(large))
-        small = [each for each in kept if not each.is_large]
-        in_order = self._values(small, lambda each: functions.in_order(each.table, each.kept))
-        self._kept = [replace(each, in_order=in_order.get(each.table, each.in_order)) for each in kept]
+        self._kept = self._in_any_order(kept, lambda each: each.is_large)
+
+    def _summed(self, tables: Sequence[KeptTable]) -> list[KeptTable]:
+        sums = self._values(tables, lambda each: each.sum_of(each.kept))
+        return [replace(each, opening=sums[each.table]) for each in tables]
+
+    def _in_any_order(
+        self, tables: Sequence[KeptTable], which: Callable[[KeptTable], bool]
+    ) -> list[KeptTable]:
+        """The same tables; of those `which`, the order of the rows does not count."""
+        summed = self._summed(
+            [replace(each, ordered=False) for each in tables if each.ordered and which(each)]
+        )
+        instead = {each.number: each for each in summed}
+        return [instead.get(each.number, each) for each in tables]
 
     def _values(
         self, tables: Sequence[KeptTable], of: Callable[[KeptTable], sql.Composed]

@@ -8,6 +8,7 @@ key is identified by where it stands: one that stands in two rows is not two key
 from __future__ import annotations
 
 import json
+import re
 from collections import defaultdict
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -33,6 +34,7 @@ from lost_update_lab.under_test.fresh import (
 from lost_update_lab.under_test.keys_left import KeysLeft
 
 NEW = "‹new›"
+_NUMBER = re.compile(r"\b\d{1,18}\b")
 #: how far references are followed to tell new rows, and fresh keys, apart
 ROUNDS = 3
 
@@ -71,13 +73,23 @@ class Outcome:
     def left_the_same(self, other: Outcome) -> bool:
         return self.rows_beside(other) == other.rows_beside(self) and not self.keys.unlike(other.keys)
 
-    def answered_the_same(self, other: Outcome, workers: Collection[int], kinds: Sequence[Hashable]) -> bool:
+    def answered_the_same(
+        self,
+        other: Outcome,
+        workers: Collection[int],
+        kinds: Sequence[Hashable],
+        unordered: Collection[int] = (),
+    ) -> bool:
         """`kinds`: for each worker, what it did. Those that did the same answer with the same things in the same
         places. At each place the values are the same, or all of them are numbers or keys that mean nothing, each of
-        which stands for another one there."""
+        which stands for another one there. `unordered`: the workers of whose lists the order means nothing."""
         places: defaultdict[Path, list[tuple[Any, Any]]] = defaultdict(list)
         for index in workers:
-            for path, *pair in _leaves(self.answers[index], other.answers[index], (kinds[index],)):
+            one: Any = self.answers[index]
+            two: Any = other.answers[index]
+            if index in unordered:
+                one, two = self._sorted(one), other._sorted(two)
+            for path, *pair in _leaves(one, two, (kinds[index],)):
                 places[path].append((pair[0], pair[1]))
         renamed = _Renaming(self, other)
         unlike = [
@@ -86,6 +98,18 @@ class Outcome:
             if any(isinstance(one, _Key) or one != two for one, two in pairs)
         ]
         return all(renamed.stands_for(one, two) for pairs in unlike for one, two in pairs)
+
+    def _sorted(self, answer: Any) -> Any:
+        """The same with its lists in an order in which what means nothing does not count."""
+        if isinstance(answer, dict):
+            return {name: self._sorted(value) for name, value in answer.items()}
+        if isinstance(answer, tuple):
+            return tuple(map(self._sorted, answer))
+        return sorted(map(self._sorted, answer), key=self._blank) if isinstance(answer, list) else answer
+
+    def _blank(self, value: Any) -> str:
+        text = KEY.sub(RANDOM, json.dumps(value, sort_keys=True, default=str))
+        return _NUMBER.sub(lambda number: NEW if int(number[0]) in self.left.numbers else number[0], text)
 
 
 class _Key(str):

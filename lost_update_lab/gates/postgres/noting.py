@@ -73,6 +73,7 @@ def _question(server: PostgresServer, connection: Any, op: Op, *how: object) -> 
         connection.explorer_isolation,
         server.answers.strict,
         server.answers.counts(op),
+        server.draws.around(who),
         *how,
     )
 

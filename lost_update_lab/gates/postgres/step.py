@@ -200,11 +200,7 @@ def _after(task: Task, server: PostgresServer, connection: Any, op: Op) -> bool:
     if connection.closed or connection.pgconn.transaction_status == TransactionStatus.IDLE:
         task.history.is_out(connection.explorer_who)
     inside = not connection.closed and connection.pgconn.transaction_status != TransactionStatus.IDLE
-    if not inside:
-        server.draws.ended(connection.explorer_who)
-    elif server.answers.counts(op):
-        server.draws.drew(connection.explorer_who, op.text)
-    _overlaps(server, connection, op, inside)
+    _runs(server, connection, op, inside)
     server.clock.has_answered(connection.explorer_who, inside)
     server.ask_again()  # an error, too, frees what its transaction held
     server.note(connection, writes=not op.reads, calls=calls(op))
@@ -215,7 +211,11 @@ def _after(task: Task, server: PostgresServer, connection: Any, op: Op) -> bool:
     return touched
 
 
-def _overlaps(server: PostgresServer, connection: Any, op: Op, inside: bool) -> None:
+def _runs(server: PostgresServer, connection: Any, op: Op, inside: bool) -> None:
+    """The command has ended, or waits. `inside`: its session is inside of a transaction."""
+    server.draws.drew(connection.explorer_who, server.answers.draws_for(op), op.identity)
+    if not inside:
+        server.draws.ended(connection.explorer_who, by=op.text)
     if server.answers.overlaps(connection.explorer_isolation):
         server.overlaps.ran(connection.explorer_who, op, inside)
 
@@ -257,7 +257,7 @@ def _drive(
                 seconds, limit = lifted.left(world.now - sent)
                 task.sent(connection, partial(_too_late, server=server, limit=limit))
                 noting.waits(world, connection, op, lifted)
-                _overlaps(server, connection, op, inside=True)
+                _runs(server, connection, op, inside=True)
                 task.history.meets(connection.explorer_who, server.contents())
                 yield from pending.blocked(world, task, seconds, in_vain=seconds is not None)
                 task.history.meets(connection.explorer_who, server.contents())
@@ -275,7 +275,7 @@ def _looks(world: World, task: Task, server: PostgresServer, connection: Any, op
     """Its snapshot is taken: what others do until it locks its first row, it does not see. Or a function comes to its
     next statement."""
     noting.looks(world, connection, op, place)
-    _overlaps(server, connection, op, inside=True)
+    _runs(server, connection, op, inside=True)
     task.history.meets(connection.explorer_who, server.contents())
     pending.between(world, task, op, place)
     yield

@@ -16,8 +16,9 @@ from lost_update_lab.model.errors import Unanswered
 from lost_update_lab.model.memoised_server import MemoisedServer, Who
 from lost_update_lab.model.workers import Task
 from lost_update_lab.servers.clock import ServerClock
+from lost_update_lab.servers.compound import names_one
 from lost_update_lab.servers.deadlines import Ends
-from lost_update_lab.servers.draws import Draws
+from lost_update_lab.servers.draws import ANY_TABLE, Draws, drawn_by
 from lost_update_lab.servers.postgres.overlaps import Overlaps
 from lost_update_lab.servers.postgres.transactions import (
     NOT_STRICT,
@@ -90,7 +91,10 @@ class PostgresAnswers:
         self.ends: dict[bytes, Ends] = {}
         #: the tables into which an insert draws a number
         self.counting: Collection[str] | None = None
+        #: functions, and tables whose rows write to others
+        self.beside: Collection[str] = ()
         self._draws_number: dict[str, bool] = {}
+        self._draws_for: dict[str, str | None] = {}
         #: nothing is known any more: a command wrote something that no look shows
         self.closed = False
 
@@ -99,6 +103,16 @@ class PostgresAnswers:
         if op.text not in self._draws_number:
             self._draws_number[op.text] = not op.reads and draws_number(op.text, self.counting or ())
         return self._draws_number[op.text]
+
+    def draws_for(self, op: Op) -> str | None:
+        """The table for which it draws places or numbers, as draws.drawn_by says."""
+        if op.reads:
+            return None
+        if op.text not in self._draws_for:
+            statement = op.text.partition(" ← ")[0]
+            found = ANY_TABLE if names_one(statement, self.beside) else drawn_by(statement)
+            self._draws_for[op.text] = found
+        return self._draws_for[op.text]
 
     def hears(self, op: Op) -> None:
         """This command is sent. Does it ask for more than the usual isolation?"""
@@ -175,29 +189,29 @@ class MemoisedPostgres(MemoisedServer):
         how = POSTGRES_GOES_ON if before.waits else (before.isolation, before.cut, *how)
         if not before.waits:
             self.clock.sends(who, op.alone)
-        op = self.clock.asked(op, who)
+        sent, op = op, self.clock.asked(op, who)
         counts, strict = self.answers.counts(op), self.answers.strict
-        asked = self.way.question(self.everything, who, op, before.isolation, strict, counts, *how)
+        drawn = self.draws.around(who)
+        asked = self.way.question(self.everything, who, op, before.isolation, strict, counts, drawn, *how)
         if asked is None or asked not in self.answers.known:
             raise Unanswered
         answer = self.answers.known[asked]
         if self.answers.overlaps(before.isolation):
             inside = not isinstance(answer, PostgresAnswer) or answer.session.transaction
             self.overlaps.ran(who, op, inside)
-        if answer is None:
+        if not isinstance(answer, PostgresAnswer):
             self.sessions[who] = before._replace(waits=True)
-            self.way.waits(self.everything, who, op)
-            return None
-        if isinstance(answer, Looked):
-            self.sessions[who] = before._replace(waits=True)
-            self.way.looks(self.everything, who, op, answer.place)
+            self.draws.drew(who, self.answers.draws_for(sent), sent.identity)
+            if answer is None:
+                self.way.waits(self.everything, who, op)
+            else:
+                self.way.looks(self.everything, who, op, answer.place)
             return answer
         self.sessions[who] = answer.session
         self.clock.has_answered(who, answer.session.transaction)
+        self.draws.drew(who, self.answers.draws_for(sent), sent.identity)
         if not answer.session.transaction:
-            self.draws.ended(who)
-        elif counts:
-            self.draws.drew(who, op.text)
+            self.draws.ended(who, by=op.text)
         told, failed = answer.shown.encode() if answer.error else answer.reply, bool(answer.error)
         self.way.went(self.everything, who, op, told, failed, answer.session.inside, counts)
         self.changed |= not op.reads

@@ -33,7 +33,7 @@ from lost_update_lab.servers.postgres.shadows import SET_CLOCK, shadows, told
 from lost_update_lab.servers.postgres.transactions import NOT_STRICT, PostgresWay
 from lost_update_lab.servers.postgres.unseen import QUESTIONS, HiddenOnPostgres
 from lost_update_lab.snapshot.other_sessions import is_locked_out
-from lost_update_lab.snapshot.postgres import PostgresSnapshot
+from lost_update_lab.snapshot.postgres import AS_THEY_LIE, PostgresSnapshot
 from lost_update_lab.snapshot.written import LOOK_AT_ALL, publish
 
 POSTGRES = "postgres"
@@ -70,7 +70,7 @@ class PostgresServer(Plain):
         self._columns, self._opening = -1 if besides else None, opening
         self._counted = opening is not None and opening.counts
         self.admin: psycopg.Connection[Any] = psycopg.connect(url, autocommit=True)
-        self.admin.execute(LOOKS_WITHIN)
+        self.admin.execute(f"{LOOKS_WITHIN}; {AS_THEY_LIE}")
         questions = {b"contents": contents_sql, b"blockers": BLOCKERS, b"held": HELD}
         questions |= QUESTIONS | ({b"look_at_all": LOOK_AT_ALL} if self._counted else {})
         self._prepare(questions)
@@ -117,7 +117,8 @@ class PostgresServer(Plain):
         self.looks.make(wanted=self.compound.any_looks)
         self._set_clock()
         if self.answers.counting is None:
-            self.answers.counting = {str(name, "utf-8").lower() for (name,) in self.ask(b"counting") if name}
+            self.answers.counting = self.unseen.names_of(b"counting")
+            self.answers.beside = self.unseen.beside
 
     def touched(self, by: psycopg.Connection[Any] | None = None) -> None:
         """`by`: the session that has committed. None: that of another client, of which no counts are known."""

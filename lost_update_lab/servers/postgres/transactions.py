@@ -61,9 +61,11 @@ class PostgresWay(way.Way):
         isolation: IsolationLevel | None,
         strict: bool,
         counts: bool,
+        drawn: bytes,
         *how: object,
     ) -> bytes | None:
-        """What an answer to `op` depends on. `counts`: it draws a number. None: it is not known."""
+        """What an answer to `op` depends on. `counts`: it draws a number. `drawn`: Draws.around this session. None:
+        it is not known."""
         self.strict = self.strict or isolation not in NOT_STRICT
         place = self.place(contents, strict)
         if place is None or _TABLES.match(op.text):
@@ -72,13 +74,21 @@ class PostgresWay(way.Way):
             own = self.inside.get(who)
             seen = b"" if changes_nothing(op) else contents
             met = (own,) if op.reads or op.text in ENDS else (sorted(self.inside.items()), self.line)
-            place = digest(self.lasting, self.numbers if counts else b"", seen, repr(met).encode())
+            place = digest(self.lasting, self.numbers if counts else b"", seen, drawn, repr(met).encode())
         return digest(place, repr((who, how)).encode(), op.identity)
 
     def went(
-        self, contents: bytes, who: Who, op: Op, reply: bytes, failed: bool, inside: bool, counts: bool
+        self,
+        contents: bytes,
+        who: Who,
+        op: Op,
+        reply: bytes,
+        failed: bool,
+        inside: bool,
+        counts: bool,
     ) -> None:
-        """The session has executed `op` while `contents` were committed. `inside`: it is inside a transaction now."""
+        """The session has executed `op` while `contents` were committed. `inside`: it is inside a transaction now. The
+        number that a command has drawn (`counts`) may be seen only later."""
         if op.lasts:
             found = b"" if op.local else contents  # a cursor that is held, and not a setting
             self.lasting = digest(self.lasting, repr(who).encode(), op.identity, found)
@@ -90,7 +100,7 @@ class PostgresWay(way.Way):
         if op.local:
             before = digest(before, op.identity)
         elif not op.reads or failed:
-            before = digest(before, contents, op.identity, reply)
+            before = digest(before, contents, op.identity, reply, self.numbers if counts else b"")
         self._moved(contents, who, op.identity, before if inside else None)
 
     def waits(self, contents: bytes, who: Who, op: Op) -> None:

@@ -268,6 +268,11 @@ class HiddenOnPostgres:
         return self._texts(b"functions")
 
     @cached_property
+    def beside(self) -> set[str]:
+        """Functions of the user, and tables and views of which a write may write to other tables, too."""
+        return {*self.functions, *(name for name, _ in self._texts(b"above"))}
+
+    @cached_property
     def functions(self) -> set[str]:
         """Their names, in lower case."""
         return {name for name, _ in self._functions}

@@ -123,6 +123,7 @@ def test_several_statements_in_one_text(trial: Trial) -> None:
 
 
 OUTBOX = "CREATE TABLE outbox (id serial PRIMARY KEY, event text);"
+BEAT_OF = "UPDATE job SET beat = beat + 1 WHERE id = {}"
 EVENT = "INSERT INTO outbox (event) VALUES ('{}')"
 ONE_BY_ONE = "SELECT pg_advisory_xact_lock(1)"
 
@@ -157,6 +158,17 @@ def test_a_smaller_number_is_committed_after_a_larger_one(
     ids = lambda ann, bob: bob in ([1], [1, 2])  # noqa: E731
     result = trial(workers, setup=opened(OUTBOX), invariant=ids, control=False)
     assert (result.verdict, result.exhausted) == (word, True), str(result)
+
+
+@pytest.mark.parametrize("never", [(1, "Ann"), (2, "Ann"), (1, "Bob"), (2, "Bob")])
+def test_a_number_that_no_reply_tells(trial: Trial, never: tuple[int, str]) -> None:
+    """A COMMIT was known by what its transaction had been told: not by which number that had drawn."""
+    read = lambda sql: sql.execute("SELECT id, event FROM outbox").fetchall()  # noqa: E731
+    told = [in_one(EVENT.format(who), BEAT_OF.format(number)) for number, who in ((1, "Ann"), (2, "Bob"))]
+    workers = [worker("Ann", told[0]), worker("Bob", told[1]), worker("Cid", read)]
+    law = lambda ann, bob, seen: seen != [never]  # noqa: E731
+    result = trial(workers, setup=opened(OUTBOX), invariant=law, control=False)
+    assert (result.verdict, result.exhausted) == (VIOLATED, True), str(result)
 
 
 def repeatable(operation: Operation) -> Operation:
