@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lost_update_lab.snapshot.mariadb_behind import Behind
+from lost_update_lab.snapshot.mariadb_behind import Behind, words
 from lost_update_lab.snapshot.other_sessions import keeps_a_lock
 from lost_update_lab.snapshot.postgres import CannotBeRestored
 
@@ -125,13 +125,21 @@ class MariaDBSnapshot:
     def named_in(self, text: str) -> set[str]:
         """The tables and sequences that a command names, or reaches through what it names. If there are none, it may
         write anywhere."""
-        words, every = self._behind.reached(text), {*self.tables, *self.sequences}
-        named = {name for name in every if words is not None and name.lower() in words} or every
+        reached, every = self._behind.reached(text), {*self.tables, *self.sequences}
+        named = {name for name in every if reached is not None and name.lower() in reached} or every
         return named.union(*(self.tables[name].sequences for name in named & self.tables.keys()))
 
     def draws(self, names: Collection[str]) -> bool:
         """Does an insert that names these draw a number?"""
         return any(name in self.sequences or self.tables[name].numbers for name in names)
+
+    def draws_behind(self, text: str) -> bool:
+        """Does a command that inserts nothing by itself draw a number: by what is behind it, or of a sequence?"""
+        reached, own = self._behind.reached(text), words(text)
+        if reached is None:
+            return True
+        behind = {each for each in self.tables if each.lower() in reached and each.lower() not in own}
+        return self.draws({each for each in self.sequences if each.lower() in reached} | behind)
 
     def restore(self, written: Collection[str]) -> None:
         """Restore the tables that a run has written."""

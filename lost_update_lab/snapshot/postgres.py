@@ -32,7 +32,7 @@ VACUUM_EVERY = 300  # runs: each leaves dead rows, which slow down the next ones
 PATIENCE = 10  # s; a session of nobody's may be inside of a transaction for ever
 DISTANCE = 1009  # what draw_ahead moves the first sequence by; the second by twice as much
 #: it waits up to 5 s for each session that has read the table and is inside of a transaction, if it may truncate
-_VACUUM = sql.SQL("VACUUM (PROCESS_TOAST false, TRUNCATE {}) {}")
+_VACUUM = sql.SQL("VACUUM (PROCESS_TOAST {}, TRUNCATE {}) {}")
 #: the catalogue itself, of numbers below 16384, is locked now and then: by autovacuum
 _ALONE = """
 SELECT NOT EXISTS (SELECT FROM pg_locks l JOIN pg_database d ON l.database = d.oid
@@ -190,13 +190,14 @@ class PostgresSnapshot:
     def restore(self) -> None:
         """Restore the tables that a schedule has written, and the sequences. Raises Broken: one was changed unseen."""
         self._runs += 1
-        if changed := self._restore(every=log(max(self._runs - 1, 1), 16).is_integer()):
+        thorough = self._runs % VACUUM_EVERY == 0
+        if changed := self._restore(log(max(self._runs - 1, 1), 16).is_integer(), thorough):
             raise Broken(
                 f"the table {changed} was changed, and PostgreSQL's counters do not show it", IT_COUNTS
             )
-        if self._runs % VACUUM_EVERY == 0:
-            for table in self.tables:
-                self.connection.execute(sql.SQL("VACUUM {}").format(table.quoted))
+        for each in self._kept if thorough else ():
+            if each.is_large:  # a smaller one has to be empty, or new rows come in front
+                self.connection.execute(sql.SQL("VACUUM {}").format(each.table.quoted))
 
     def restore_all(self) -> None:
         """The same, also where sessions wrote that were not told to publish their counts, and if tables or sequences
@@ -204,16 +205,16 @@ class PostgresSnapshot:
         self._define(look(self.connection))
         self._restore(every=True)
 
-    def _restore(self, every: bool) -> str:
-        """Returns a table that differed and seemed not to be written."""
-        how = [b"t" if each else b"f" for each in (every, self.shows_places)]
+    def _restore(self, every: bool, thorough: bool = False) -> str:
+        """Returns a table that differed and seemed not to be written. `thorough`: leave no dead row."""
+        how = [b"t" if each else b"f" for each in (every, self.shows_places or thorough)]
         if not (emptied := self._filled(b"empty", how)):
             return ""
         numbers = emptied.replace("!", "").strip(",")
         tables = [self.tables[int(number) - 1] for number in numbers.split(",")]
         alone = self._done(self.connection.pgconn.exec_prepared(b"alone", ())) == "t"
-        truncates = sql.SQL("true" if alone else "false")
-        vacuum = _VACUUM.format(truncates, sql.SQL(", ").join(table.quoted for table in tables))
+        how_much = [sql.SQL("true" if each else "false") for each in (thorough, alone)]
+        vacuum = _VACUUM.format(*how_much, sql.SQL(", ").join(table.quoted for table in tables))
         self._done(self.connection.pgconn.exec_(vacuum.as_bytes(self.connection)))
         if not alone:
             oids = ",".join(str(table.oid) for table in tables)

@@ -14,6 +14,21 @@ from lost_update_lab.search.search import Search, SearchResult
 from lost_update_lab.servers.postgres.server import PostgresServer
 from lost_update_lab.servers.redis.server import RedisServer
 from tests.lost_update_lab.bank import CONTENTS, Bank
+from tests.lost_update_lab.staying import watch
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    told = "the server is random there, or is made to answer otherwise"
+    config.addinivalue_line("markers", f"answers_change: {told} (see answers_stay)")
+
+
+@pytest.fixture(autouse=True)
+def answers_stay(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Unless the test is marked `answers_change`."""
+    changed = watch(monkeypatch)
+    yield
+    if not request.node.get_closest_marker("answers_change"):
+        assert changed == [], "the same question got another answer"
 
 
 def opened(

@@ -123,6 +123,7 @@ def noticed(explore: Explore, deposit: Any, monkeypatch: pytest.MonkeyPatch, **b
     return result.cause
 
 
+@pytest.mark.answers_change
 def test_answers_that_forget_what_is_committed_are_noticed(
     explore: Explore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -153,6 +154,7 @@ def as_often_as_told(own: bank.Bank, amount: int) -> str:
     return "ok"
 
 
+@pytest.mark.answers_change
 def test_answers_that_forget_the_keys_are_noticed(explore: Explore, monkeypatch: pytest.MonkeyPatch) -> None:
     right = memoised.RedisAnswers.question
 

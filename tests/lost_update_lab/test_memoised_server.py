@@ -13,10 +13,12 @@ from lost_update_lab.harness import Harness
 from lost_update_lab.model.bounds import SECOND
 from lost_update_lab.runs.found import SearchResult
 from lost_update_lab.search.search import Search
+from lost_update_lab.servers.postgres.memoised import PostgresAnswer, PostgresSession
 from lost_update_lab.servers.postgres.server import PostgresServer
 from lost_update_lab.servers.postgres.transactions import draws_number
 from lost_update_lab.servers.redis.repeatable import repeatable
 from tests.lost_update_lab import bank
+from tests.lost_update_lab.staying import StayingAnswers
 from tests.lost_update_lab.test_in_memory_run import told
 
 Explore = Callable[..., SearchResult]
@@ -38,6 +40,17 @@ Explore = Callable[..., SearchResult]
 )
 def test_which_commands_draw_a_number(statement: str, draws: bool) -> None:
     assert draws_number(f"{statement} ← [1]", {"numbered"}) == draws
+
+
+def test_another_answer_to_the_same_question_is_noticed() -> None:
+    """The must-fail control of the fixture `answers_stay`."""
+    changed: list[str] = []
+    answers = StayingAnswers(changed)
+    answers["asked"] = PostgresAnswer(b"1", "1", "", b"", b"12:00", False, PostgresSession())
+    answers["asked"] = PostgresAnswer(b"1", "1", "", b"", b"12:01", False, PostgresSession())
+    assert not changed, "the server's clock makes no state"
+    answers["asked"] = PostgresAnswer(b"2", "2", "", b"", b"", False, PostgresSession())
+    assert len(changed) == 1
 
 
 def test_a_table_with_a_sequence_or_a_trigger_counts(explorer_urls: tuple[str, str]) -> None:

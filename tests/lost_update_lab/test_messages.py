@@ -180,6 +180,7 @@ def noticed(explore: Explore, lock: Any, monkeypatch: pytest.MonkeyPatch) -> str
     return result.cause
 
 
+@pytest.mark.answers_change
 def test_answers_that_forget_who_listens_are_noticed(
     explore: Explore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

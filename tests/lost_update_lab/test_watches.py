@@ -206,6 +206,7 @@ def test_in_memory_or_executed_the_search_is_the_same(explore: Explore, deposit:
 # -- must-fail: a broken WATCH is forgotten ---------------------------------------------------------------------------
 
 
+@pytest.mark.answers_change
 def test_answers_that_forget_a_broken_watch_are_noticed(
     explore: Explore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

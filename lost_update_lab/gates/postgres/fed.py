@@ -52,7 +52,7 @@ def fed(world: Any, task: Task, connection: Any, op: Op, gen: Any, begins: bool,
     server = world.servers[POSTGRES]
     assert isinstance(server, MemoisedPostgres)
     session = server.session(who)
-    connection.explorer_holds, connection.explorer_calls = session.holds, session.calls
+    connection.explorer_holds = connection.explorer_calls = session.holds
     results = server.answers.results.get((op.identity, task.heard))
     failed = isinstance(task.heard, tuple)
     try:

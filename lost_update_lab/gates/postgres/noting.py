@@ -18,6 +18,7 @@ from lost_update_lab.servers.postgres.memoised import (
     PostgresSession,
 )
 from lost_update_lab.servers.postgres.server import POSTGRES, PostgresServer
+from lost_update_lab.servers.postgres.transactions import changes_nothing
 
 
 def ask(world: World, connection: Any, op: Op, begins: bool = False, tells: bool = False) -> None:
@@ -102,7 +103,6 @@ def learn(
     session = PostgresSession(
         connection.pgconn.transaction_status,
         getattr(connection, "explorer_wrote", False),
-        getattr(connection, "explorer_calls", False),
         holds(connection),
         connection.explorer_isolation,
         connection.closed,
@@ -112,5 +112,5 @@ def learn(
     how = connection.explorer_timed, told, bool(error), session.inside, counts
     server.way.went(connection.explorer_found, connection.explorer_who, *how)
     if asked and not server.answers.closed:
-        held = server.committed(), server.everything()
+        held = (b"", b"") if changes_nothing(op) else (server.committed(), server.everything())
         server.answers.known[asked] = PostgresAnswer(reply, shown, error, *held, touched, session)

@@ -145,8 +145,10 @@ class MariaDBServer(KeptOfSchedule, Plain):
 
     def draws(self, op: Op) -> bool:
         """Does it draw a number from a counter?"""
-        if op.reads or op.text in ENDS or _UNCOUNTED.match(op.text):
+        if op.reads or op.text in ENDS:
             return False
+        if _UNCOUNTED.match(op.text):
+            return self.snapshot.draws_behind(op.text)
         return self.snapshot.draws(self.snapshot.named_in(op.text))
 
     def ask_again(self) -> None:

@@ -55,7 +55,6 @@ class Looked(NamedTuple):
 class PostgresSession(NamedTuple):
     status: int = TransactionStatus.IDLE
     wrote: bool = False
-    calls: bool = False
     holds: bool = False
     isolation: IsolationLevel | None = None
     cut: bool = False
@@ -248,7 +247,7 @@ class MemoisedPostgres(MemoisedServer):
             if session.cut or not session.inside:
                 continue
             self.sessions[who] = session._replace(
-                status=TransactionStatus.IDLE, calls=False, holds=False, waits=False, keeps=False
+                status=TransactionStatus.IDLE, holds=False, waits=False, keeps=False
             )
             self.clock.has_answered(who, inside=False)
             self.draws.ended(who)

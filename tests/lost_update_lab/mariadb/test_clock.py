@@ -105,6 +105,7 @@ def test_forgetting_the_clock_would_be_noticed(
     assert wrong.cause or wrong.counts != right.counts
 
 
+@pytest.mark.answers_change
 def test_a_session_that_is_told_no_time_would_be_noticed(
     explore: Explore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -90,6 +90,7 @@ def made_by_the_server(sql: Any) -> None:
     sql.execute("CREATE TABLE bought (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), who text)")
 
 
+@pytest.mark.answers_change
 @pytest.mark.parametrize(
     ("setup", "operation"), [(bought, makes_keys), (made_by_the_server, lets_the_server_make_one)]
 )
