@@ -1,14 +1,17 @@
 """What a mock (unittest.mock), or Django's mail.outbox, has recorded: calls of all schedules, in one list.
 
-How often a worker has called each counts as a part of its answer. But the recorder itself is no part of a schedule:
+How often a worker has called each counts as a part of its answer; of calls with one idempotency key, the first one
+does. But the recorder itself is no part of a schedule:
 most orders are computed without calling the user's code, and what the other ones have recorded piles up. So an
 invariant that asks it decides nothing.
 """
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from lost_update_lab.gates.invariant_call import is_asking
@@ -24,6 +27,9 @@ RECORD_IT = (
     "let the stand-in record each call where a schedule can see it: in a row, or in a key (redis.incr('charged')); or "
     "let the operation return what it did. Without an invariant, how often each worker calls it is compared"
 )
+#: a keyword by whose value the other side tells that a call has come before
+_KEY = re.compile(r"idempot|dedup|(?:^|_)key$", re.IGNORECASE)
+_WITH = " with "
 #: how a mock is asked for its calls
 _QUESTIONS = ("called", "call_count", "call_args", "call_args_list", "mock_calls")
 
@@ -42,10 +48,12 @@ class RecordedCalls:
         cls.asked.clear()
 
     @classmethod
-    def note_call(cls, name: str) -> None:
+    def note_call(cls, name: str, key: str = "") -> None:
         if place := here():
             cls.made[name] = None
-            cls.by_worker.setdefault(place.task.worker.index, []).append(name)
+            calls = cls.by_worker.setdefault(place.task.worker.index, [])
+            if not key or name + key not in calls:
+                calls.append(name + key)
 
     @classmethod
     def of_worker(cls, index: int) -> list[str]:
@@ -97,7 +105,7 @@ def _mocks(patches: Patches, mock: Any) -> None:
     call = callable_mock._mock_call
 
     def called(self: Any, *args: Any, **keywords: Any) -> Any:
-        RecordedCalls.note_call(_name(self))
+        RecordedCalls.note_call(_name(self), _key_in(keywords))
         return call(self, *args, **keywords)
 
     patches.method(callable_mock, "_mock_call", called)
@@ -114,6 +122,22 @@ def _noted(question: Any) -> Callable[..., Any]:
         return question(self, *args, **keywords)
 
     return asked
+
+
+def _key_in(keywords: Mapping[str, Any]) -> str:
+    return "".join(f"{_WITH}{name}={value!r}" for name, value in keywords.items() if _KEY.search(name))
+
+
+def is_keyed(call: str) -> bool:
+    """Does it say by which key it is told from others?"""
+    return _WITH in call
+
+
+def without_keys(calls: Mapping[str, int]) -> dict[str, int]:
+    found = Counter[str]()
+    for call, count in calls.items():
+        found[call.partition(_WITH)[0]] += count
+    return dict(found)
 
 
 def _name(mock: Any) -> str:

@@ -8,12 +8,12 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import permutations, product
 from typing import Any
 
 from lost_update_lab.model.gaps import AN_HOUR, Lease
 from lost_update_lab.model.system import STALLED, UNBROKEN, Ending, Judgement
 from lost_update_lab.scenarios.commits import holds
+from lost_update_lab.scenarios.delivered_twice import called_twice, deliveries
 from lost_update_lab.scenarios.serial import Serial, SerialOrders, prefixes
 from lost_update_lab.scenarios.taken_results import TakenResults
 from lost_update_lab.scenarios.unordered import unordered
@@ -70,7 +70,8 @@ class Judge:
             return Judgement(UNBROKEN)
         if self.serial is None or not self.serial.closed:
             return Judgement(UNBROKEN)
-        judged = [self._serializable(each) for each in self._as_delivered(observed)]
+        ways = deliveries(observed, len(self.scenario.callers)) if self.scenario.twice else [observed]
+        judged = [self._as_once(each) for each in ways]
         return next((each for each in judged if each.word == UNBROKEN), judged[0])
 
     def _broken(self, observed: FinishedSchedule) -> Iterator[str]:
@@ -115,23 +116,13 @@ class Judge:
 
     # -- the default: some serial order -----------------------------------------------------------------------------
 
-    def _as_delivered(self, observed: FinishedSchedule) -> Iterator[FinishedSchedule]:
-        """Of a task that was delivered twice, one delivery does it and the other one finds it done: whichever. One that
-        was cut off comes first: what it was told does not count."""
-        if not self.scenario.twice:
-            yield observed
-            return
-        whole = [_is_whole(ending) for ending in observed.endings]
-        callers = range(len(self.scenario.callers))
-        ways = [
-            [way for way in permutations((first, first + len(callers))) if whole[way[0]] <= whole[way[1]]]
-            for first in callers
-        ]
-        for taken in product(*ways):
-            places = [*(first for first, _ in taken), *(second for _, second in taken)]
-            answers = tuple(observed.outcome.answers[each] for each in places)
-            outcome = replace(observed.outcome, answers=answers)
-            yield replace(observed, endings=[observed.endings[each] for each in places], outcome=outcome)
+    def _as_once(self, observed: FinishedSchedule) -> Judgement:
+        found = self._serializable(observed)
+        if found.word != UNBROKEN or not (self.serial and self.scenario.twice):
+            return found
+        names = [each.name for each in self.scenario.callers]
+        twice = list(called_twice(names, observed.endings, self.serial.calls_again))
+        return Judgement(VIOLATED, tuple(twice)) if twice else found
 
     def _serializable(self, observed: FinishedSchedule) -> Judgement:
         """A worker that was cut off, or struck, has done each operation or not. What it was told does not count. If

@@ -121,7 +121,8 @@ def _not_met(scenario: Scenario, searched: SearchResult) -> Iterator[str]:
 
 def _calls_may_vanish(scenario: Scenario) -> bool:
     """What a worker has called is a part of its answer. May there be a worker whose answer does not count?"""
-    return "calls" not in scenario.ignore and bool(scenario.faults or scenario.redelivered)
+    again = scenario.redelivered and not scenario.twice
+    return "calls" not in scenario.ignore and bool(scenario.faults or again)
 
 
 def _orders(opened: Opened) -> Sequence[Serial]:

@@ -33,6 +33,7 @@ from lost_update_lab.under_test.fresh import constants
 from lost_update_lab.under_test.keys_left import LEASED_KEY
 from lost_update_lab.under_test.operations import FinalState, FinishedSchedule, Operations
 from lost_update_lab.under_test.outcome import Outcome
+from lost_update_lab.under_test.results import calls_of
 
 #: the most orders of operations that are run
 MOST_ORDERS = 800
@@ -228,11 +229,16 @@ class SerialOrders:
         self.meanwhile = ""
         #: what the operations carry with them that the first runs have changed (carried.py)
         self.carried: list[str] = []
+        #: by worker whose task is delivered twice: what the second delivery calls when the first one is done
+        self.calls_again: dict[int, Mapping[str, int]] = {}
 
     def close(self) -> None:
         """Run all orders that may be asked for, those with gaps last. A search that begins now notes these gaps."""
         for counts in prefixes(self.operations):
             self.of(counts)
+        for index, count in enumerate(self.operations):
+            if self.system.scenario.twice:
+                self.calls_again[index] = self._second_calls(index, count)
         found: list[Serial] = []
         for order in self._may_wait:
             runs = self._of_all_tasks(order, MOST_WITH_GAPS - len(found), waits=True)
@@ -289,6 +295,16 @@ class SerialOrders:
             return list(self.system.came_to(run.endings, self.system.looked()))
         finally:
             self.harness.ahead, self.harness.salt, self.system.draws_ahead = 0, "", False
+
+    def _second_calls(self, index: int, count: int) -> Mapping[str, int]:
+        again = self.system.scenario.again(index)
+        assert again is not None
+        self.harness.all_begin = True
+        try:
+            endings = self.run((index,) * count + (again,) * count).observed.endings
+        finally:
+            self.harness.all_begin = False
+        return calls_of(endings[again].result)
 
     def alone(self) -> dict[str, tuple[str, ...]]:
         """By worker, what it sends in an order in which it comes first."""

@@ -19,6 +19,7 @@ from types import MappingProxyType, ModuleType
 from typing import Any
 from uuid import UUID
 
+from lost_update_lab.gates.recorded_calls import without_keys
 from lost_update_lab.snapshot.exact import number, read
 from lost_update_lab.under_test import values
 from lost_update_lab.under_test.fresh import comparable, timeless
@@ -49,12 +50,18 @@ class ResultText(str):
         calls: Mapping[str, int] = MappingProxyType({}),
     ) -> ResultText:
         """`known`: the constants (fresh.py); None: all times are. `unsteady`: classes whose own texts do not count."""
+        told = without_keys(calls)
         deep, reader = _Reader(known, unsteady).read(value, DEPTH), _Reader(known, unsteady)
-        made = cls(json.dumps([deep, calls] if calls else deep, default=str, ensure_ascii=False))
+        made = cls(json.dumps([deep, told] if told else deep, default=str, ensure_ascii=False))
         plain = reader.read(value)
-        made.value, made.calls, made.plain = value, calls, {"returned": plain, **calls} if calls else plain
+        made.value, made.calls, made.plain = value, calls, {"returned": plain, **told} if told else plain
         made.by_class = tuple(reader.by_class)
         return made
+
+
+def calls_of(result: Any) -> Mapping[str, int]:
+    """What a worker with this result has called, as far as that is known."""
+    return result.calls if isinstance(result, ResultText) else {}
 
 
 def raised(error: BaseException, known: Collection[str] | None = (), unsteady: Collection[type] = ()) -> Any:
