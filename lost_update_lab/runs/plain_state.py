@@ -65,7 +65,7 @@ def _inside(
     for name, value in list(held.items()):
         if name.startswith("__"):
             continue
-        kind = type(value)
+        kind = object if type(type(value)).__hash__ is None else type(value)
         if kind in _LEFT_OUT:
             continue
         if kind in PLAIN_TYPES:

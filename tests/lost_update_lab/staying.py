@@ -9,7 +9,7 @@ import pytest
 
 from lost_update_lab.servers.mariadb.memoised import MariadbAnswer, MariadbAnswers
 from lost_update_lab.servers.postgres.memoised import PostgresAnswer, PostgresAnswers
-from lost_update_lab.servers.redis.memoised import RedisAnswers
+from lost_update_lab.servers.redis.memoised import COUNTED, RedisAnswers, RedisQuestion
 
 
 class StayingAnswers(dict[Any, Any]):
@@ -20,7 +20,12 @@ class StayingAnswers(dict[Any, Any]):
         self.changed = changed
 
     def __setitem__(self, question: Any, answer: Any) -> None:
-        if question in self and (before := counted(self[question])) != (now := counted(answer)):
+        computed = isinstance(question, RedisQuestion) and any(word in question.sent for word in COUNTED)
+        if (
+            question in self
+            and not computed
+            and (before := counted(self[question])) != (now := counted(answer))
+        ):
             self.changed.append(f"{before} … {now}")
         super().__setitem__(question, answer)
 

@@ -100,6 +100,7 @@ def learn(
     assert isinstance(server, PostgresServer)
     if not world.learns:
         return
+    by_itself = server.way.known  # and not stopped by the scheduler
     session = PostgresSession(
         connection.pgconn.transaction_status,
         getattr(connection, "explorer_wrote", False),
@@ -111,6 +112,6 @@ def learn(
     told, counts = shown.encode() if error else reply, server.answers.counts(op)
     how = connection.explorer_timed, told, bool(error), session.inside, counts
     server.way.went(connection.explorer_found, connection.explorer_who, *how)
-    if asked and not server.answers.closed:
+    if asked and by_itself and not server.answers.closed:
         held = (b"", b"") if changes_nothing(op) else (server.committed(), server.everything())
         server.answers.known[asked] = PostgresAnswer(reply, shown, error, *held, touched, session)

@@ -369,8 +369,9 @@ def _learn(world: World, gated: Gated, op: Op, exact: bytes, told: str, error: b
         return
     contents, leases, granted = server.contents(), server.leases(), server.granted
     if op.reads or granted is not None:
-        given = () if op.reads else granted or ()
-        ends = tuple((key, end - world.now if key in given else None) for key, end in leases.items())
+        ends = tuple(
+            (key, end - world.now if key in (granted or ()) else None) for key, end in leases.items()
+        )
         watching = server.watching()
         broken = tuple(who for who, _ in asked.whole if who in watching and watching[who].broken)
         server.answers.known[asked] = RedisAnswer(exact, told, error, contents, ends, messages, broken)

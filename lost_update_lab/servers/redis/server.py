@@ -108,6 +108,7 @@ class RedisServer(Plain):
         if not op.reads:
             self._serial += 1
         self.leases()
+        self.granted = set()  # what was there before
         learns = self.learns and not op.reads  # then it must show whether a lease is granted again
         if learns or any(self.version + ahead not in self._seen for ahead in (1, 2, 3)):
             self.note()
