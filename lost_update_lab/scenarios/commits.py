@@ -90,7 +90,8 @@ def answer(invariant: Invariant, *results: object) -> bool:
             found = invariant.holds(*results)
         if not isinstance(invariant.holds, TableInvariant):  # it asks beside the gates
             invariant.asked.add(asks.of_a_server)
-    except AssertionError:
+    except AssertionError as failed:
+        invariant.said[:] = str(failed).splitlines()[:1]
         return False
     except Mistake:
         raise

@@ -21,7 +21,7 @@ from lost_update_lab.under_test.false_results import false_error
 from lost_update_lab.under_test.fresh import NOW, RANDOM
 from lost_update_lab.under_test.operations import REFUSED, VIOLATED, FinishedSchedule, is_struck
 from lost_update_lab.under_test.outcome import NEW, Outcome
-from lost_update_lab.under_test.scenario import Scenario
+from lost_update_lab.under_test.scenario import Invariant, Mistake, Scenario
 
 #: PostgreSQL's code for a deadlock, and MariaDB's
 DEADLOCK = frozenset({"40P01", 1213})
@@ -62,7 +62,8 @@ class Judge:
 
     def __call__(self, observed: FinishedSchedule) -> Judgement:
         if found := [*observed.broken, *self._broken(observed)]:
-            return Judgement(VIOLATED, tuple(found))
+            said = [line for law in self.scenario.invariants if law.sentence in found for line in law.said]
+            return Judgement(VIOLATED, tuple(found), more=partial(tuple, said))
         if found := list(self._stalls(observed)):
             return Judgement(STALLED, tuple(found))
         if self.scenario.invariants:
@@ -77,10 +78,20 @@ class Judge:
     def _broken(self, observed: FinishedSchedule) -> Iterator[str]:
         for invariant in self.scenario.invariants:
             results = invariant.taken(self._returned(observed)) if invariant.takes_results else ()
-            if not holds(invariant, *results):
+            if not self._holds(invariant, results, observed.endings):
                 yield invariant.sentence
             else:
                 self.taken.add(invariant, results)
+
+    def _holds(self, invariant: Invariant, results: Sequence[Any], endings: Sequence[Ending]) -> bool:
+        try:
+            return holds(invariant, *results)
+        except Mistake as mistake:
+            names = self.scenario.names
+            failed = [f"{names[each.worker]} failed: {_shown(each.error)}" for each in endings if each.error]
+            if not failed:
+                raise
+            raise Mistake(f"{mistake} ({'; '.join(failed)})") from mistake.__cause__
 
     def _returned(self, observed: FinishedSchedule) -> list[Any]:
         """Those of the workers that begin by themselves; if one crashed, that of its second delivery. Errors are

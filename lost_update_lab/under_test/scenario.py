@@ -156,8 +156,9 @@ def workers_of(given: Iterable[Any], one_is_enough: bool = False) -> tuple[Worke
             ". The same name again adds to that worker's operations: give the other one another name" * again
         )
         raise Mistake(
-            f"{told}: a race needs 2, and more than {MOST_WORKERS} are never exhausted. Name 2 or 3, or let something "
-            f"go wrong for one (crashes=1), or give pairs=[redeem, refund]{hint}"
+            f"{told}: a race needs 2, and more than {MOST_WORKERS} are never exhausted. Name 2 or 3 (what one worker "
+            "does in several threads, each as a worker), or let something go wrong for one (crashes=1), or give "
+            f"pairs=[redeem, refund]{hint}"
         )
     _no_late_binding(tuple(found.values()))
     return tuple(found.values())
@@ -216,6 +217,8 @@ class Invariant:
     returned: set[bool] = field(default_factory=set, compare=False, repr=False)
     #: has it asked a server, or none, until now?
     asked: set[bool] = field(default_factory=set, compare=False, repr=False)
+    #: the words with which it last failed, if it asserts
+    said: list[str] = field(default_factory=list, compare=False, repr=False)
 
     @property
     def is_blind(self) -> bool:

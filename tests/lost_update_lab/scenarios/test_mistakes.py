@@ -211,6 +211,27 @@ async def a_coroutine() -> bool:
     return False
 
 
+def test_the_words_of_an_assertion_are_shown(trial: Trial) -> None:
+    def used_once() -> None:
+        assert redemptions() == 1, f"redeemed {redemptions()} times\nand more"
+
+    result = trial(two(redeem), setup=one_voucher, invariant=used_once, control=False)
+    assert result.verdict == "violated"
+    assert "used_once does not hold\n  redeemed 2 times\n" in str(result)
+
+
+def test_an_invariant_that_cannot_answer_when_a_worker_has_failed(trial: Trial) -> None:
+    def fails() -> None:
+        raise ValueError("no such voucher")
+
+    workers = [*two(redeem)[:1], worker("Bob", fails)]
+    told = (
+        r"raised AttributeError: .*also when a worker has failed \(Bob failed: ValueError: no such voucher\)"
+    )
+    with pytest.raises(Mistake, match=told):
+        trial(workers, setup=one_voucher, invariant=lambda ann, bob: ann.left + bob.left == 0)
+
+
 @pytest.mark.deep_after(5)
 @pytest.mark.parametrize(
     ("invariant", "told"),
