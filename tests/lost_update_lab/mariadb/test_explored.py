@@ -45,7 +45,7 @@ CASES: dict[str, tuple[Any, str, set[int]]] = {
 }
 
 
-@pytest.mark.deep_after(7)
+@pytest.mark.deep_after(5)
 @pytest.mark.parametrize("name", CASES)
 def test_the_literature(name: str, explore: Explore) -> None:
     deposit, word, errors = CASES[name]

@@ -140,7 +140,7 @@ def sold_once(sql: Any) -> bool:
     return bool(sql.execute("SELECT count(*) <= 1 FROM sale").fetchone()[0])
 
 
-@pytest.mark.deep_after(2)
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("way", WAYS)
 def test_a_lease_ends_that_no_command_shows(trial: Trial, way: str) -> None:
     """Of ten minutes. Bob comes after eleven: Ann is about to sell. Or she is done."""

@@ -111,6 +111,7 @@ def asks_for_two_numbers(who: str, sql: Any) -> None:
             sql.execute("INSERT INTO invoice VALUES (%s, %s)", [f"R-{number}", who])
 
 
+@pytest.mark.deep
 def test_a_sequence_need_not_belong_to_a_column(trial: Trial) -> None:
     """Where no changed column draws by default, no number was known as drawn: 1 and 3 are Ann's
     in no serial order."""

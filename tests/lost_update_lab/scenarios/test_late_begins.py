@@ -72,7 +72,7 @@ def nothing_is_lost(ann: bool, bob: bool) -> bool:
         return db.execute("SELECT balance FROM account").fetchone() == (100 - 10 * (ann + bob),)
 
 
-TAKES = [behind_a_begin, by_the_servers_clock, behind_a_set]
+TAKES = [behind_a_set, by_the_servers_clock, behind_a_begin]
 
 
 @pytest.mark.deep_after(1)

@@ -72,7 +72,7 @@ def counted_pay(lock: str, sql: Any) -> None:
     pay(lock, sql)
 
 
-@pytest.mark.parametrize("faults", [{}, {"crashes": 1}])
+@pytest.mark.parametrize("faults", [{}, pytest.param({"crashes": 1}, marks=pytest.mark.deep)])
 @pytest.mark.parametrize(
     ("operation", "argument", "charged"),
     [

@@ -129,7 +129,7 @@ BEST = "SELECT who FROM event ORDER BY amount DESC LIMIT 1"
 ALL = "SELECT array_agg(who) FROM event"
 
 
-@pytest.mark.parametrize("first", ["Ann", "Bob"])
+@pytest.mark.parametrize("first", ["Ann", pytest.param("Bob", marks=pytest.mark.deep)])
 @pytest.mark.parametrize(
     ("query", "never"),
     [

@@ -173,7 +173,8 @@ def withdraws_if_new(remembers: Callable[[Any], bool], sql: Any) -> None:
         sql.execute("UPDATE account SET balance = %s", [balance - 10])
 
 
-@pytest.mark.parametrize("remembers", [remembers_in_a_table, remembers_in_a_setting])
+@pytest.mark.deep_after(1)
+@pytest.mark.parametrize("remembers", [remembers_in_a_setting, remembers_in_a_table])
 def test_the_session_that_is_handed_in_is_new_in_each_schedule(
     trial: Callable[..., Result], remembers: Callable[[Any], bool]
 ) -> None:

@@ -127,6 +127,7 @@ def test_times_of_a_default_grow_old_with_the_virtual_clock(
     assert (result.verdict, result.exhausted) == ("kept", True)
 
 
+@pytest.mark.deep(short=False)
 def test_what_a_killed_search_has_left_is_put_back(trial: Trial, sql: psycopg.Connection[Any]) -> None:
     """In other words where a time was cut: CURRENT_TIMESTAMP::timestamptz(3)."""
     before = [(name, text) for name, text in sql.execute(MADE) if name != "until"]

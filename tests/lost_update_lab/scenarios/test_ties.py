@@ -59,6 +59,7 @@ POSTS = posts, True, False, BY_TIME
 LAW = adds_up, "the latest balance is not the sum of all entries"
 
 
+@pytest.mark.deep_after(1)
 @pytest.mark.parametrize("workers", [2, 3])
 def test_the_latest_row_is_the_one_that_was_written_last(trial: Trial, workers: int) -> None:
     assert trial([POSTS] * workers, setup=ledger, control=False, invariant=LAW).verdict == "kept"
