@@ -91,7 +91,6 @@ def test_who_works_longer_than_its_lease_is_found_between_two_polls(
     assert (found.cause, found.exhausted, found.worst) == ("", True, word)
 
 
-@pytest.mark.answers_change
 @pytest.mark.deep
 @pytest.mark.parametrize("forgotten", ["asked", "over"])
 def test_forgetting_the_clock_would_be_noticed(

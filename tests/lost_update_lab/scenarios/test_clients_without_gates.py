@@ -44,7 +44,6 @@ def by_wire(sql: Any) -> str:
     return redeem_locked("XMAS", 1, sql)
 
 
-@pytest.mark.answers_change
 @pytest.mark.deep
 @pytest.mark.parametrize("crashes", [0, 1])
 @pytest.mark.parametrize("operation", [touch, only_touch, by_wire])

@@ -113,7 +113,6 @@ def buys(who: str, newest: bool, sql: Any) -> None:
     sql.execute("INSERT INTO item (of, who) VALUES (%s, %s)", [made, who])
 
 
-@pytest.mark.answers_change
 @pytest.mark.deep_after(2)
 @pytest.mark.parametrize(("newest", "right"), [(True, VIOLATED), (False, KEPT)])
 @pytest.mark.parametrize(

@@ -63,10 +63,7 @@ def fetches(source: str, target: str, sql: Any) -> None:
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize(
-    "how",
-    [pytest.param(each, marks=[pytest.mark.answers_change] * each.startswith("EXPLAIN")) for each in CALLS],
-)
+@pytest.mark.parametrize("how", CALLS)
 def test_every_way_to_call_a_function(trial: Trial, how: str) -> None:
     schema = transfers(TAKE, GIVE) + BOTH
     result = trial(opposite(sends(CALLS[how])), setup=opened(schema), control=False)
