@@ -1,9 +1,8 @@
 """What a mock (unittest.mock), or Django's mail.outbox, has recorded: calls of all schedules, in one list.
 
 How often a worker has called each counts as a part of its answer; of calls with one idempotency key, the first one
-does. But the recorder itself is no part of a schedule:
-most orders are computed without calling the user's code, and what the other ones have recorded piles up. So an
-invariant that asks it decides nothing.
+does. But the recorder itself is no part of a schedule: most orders are computed without calling the user's code, and
+what the other ones have recorded piles up. So an invariant that asks it decides nothing.
 """
 
 from __future__ import annotations

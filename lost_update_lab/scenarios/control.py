@@ -146,7 +146,7 @@ def _controlled(opened: Opened) -> Control:
         return Control(f"the invariant cannot tell: {why}", cannot_tell=True)
     if aborted := without.aborted - opened.judge.aborted:
         return Control(PREVENTS.format(without.locks, " and ".join(sorted(aborted))))
-    may_vanish = opened.scenario.invariants or (opened.scenario.redelivered and not opened.scenario.twice)
+    may_vanish = opened.scenario.invariants or opened.scenario.after_a_crash
     if RecordedCalls.made and may_vanish:  # calls may be what the locks are for
         return Control()
     return Control(NOT_NEEDED.format(without.locks))

@@ -16,7 +16,6 @@ from lost_update_lab.scenarios.commits import holds
 from lost_update_lab.scenarios.delivered_twice import called_twice, deliveries
 from lost_update_lab.scenarios.serial import Serial, SerialOrders, prefixes
 from lost_update_lab.scenarios.taken_results import TakenResults
-from lost_update_lab.scenarios.unordered import unordered
 from lost_update_lab.under_test.false_results import false_error
 from lost_update_lab.under_test.fresh import NOW, RANDOM
 from lost_update_lab.under_test.operations import REFUSED, VIOLATED, FinishedSchedule, is_struck
@@ -218,7 +217,7 @@ class Judge:
         """A serial order that tells a worker the same rows in another order, where its query states none."""
         assert self.serial
         names = list(self.scenario.names)
-        commands = unordered(self.serial.all())
+        commands = self.serial.unordered
         any_order = [i for i in whole if names[i] in commands]
         same = (serial for serial in serials if self._same(observed, serial, whole, any_order))
         if found := next(same, None) if any_order else None:

@@ -13,7 +13,7 @@ from lost_update_lab.scenarios.exploration import Opened
 from lost_update_lab.scenarios.judging import ABORTED, BETWEEN
 from lost_update_lab.scenarios.serial import Serial
 from lost_update_lab.scenarios.ties import OLDER, ties
-from lost_update_lab.scenarios.unordered import UNORDERED
+from lost_update_lab.scenarios.unordered import LISTS_UNORDERED
 from lost_update_lab.telling.narrative import shortened
 from lost_update_lab.telling.not_met import WHY_NOT
 from lost_update_lab.under_test.operations import VIOLATED
@@ -92,7 +92,7 @@ def notes_of(opened: Opened, searched: SearchResult, blind: Sequence[tuple[str, 
     if opened.judge.aborted:
         yield ABORTED.format(" and ".join(sorted(opened.judge.aborted)))
     for who, command in opened.judge.unordered:
-        yield UNORDERED.format(opened.scenario.names[who], shortened(command, 80))
+        yield LISTS_UNORDERED.format(opened.scenario.names[who], shortened(command, 80))
     yield from _failed(opened)
     if not nobody_looks(opened.scenario, blind):
         yield from (f"{cause}. What would help: {remedy}" for cause, remedy in blind)
@@ -121,8 +121,7 @@ def _not_met(scenario: Scenario, searched: SearchResult) -> Iterator[str]:
 
 def _calls_may_vanish(scenario: Scenario) -> bool:
     """What a worker has called is a part of its answer. May there be a worker whose answer does not count?"""
-    again = scenario.redelivered and not scenario.twice
-    return "calls" not in scenario.ignore and bool(scenario.faults or again)
+    return "calls" not in scenario.ignore and bool(scenario.faults or scenario.after_a_crash)
 
 
 def _orders(opened: Opened) -> Sequence[Serial]:

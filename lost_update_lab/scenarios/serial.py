@@ -14,7 +14,7 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import product
 from typing import Any
 
@@ -26,6 +26,7 @@ from lost_update_lab.model.system import PASSED, Judgement
 from lost_update_lab.model.transitions import Kind, Transition
 from lost_update_lab.model.workers import State, Task
 from lost_update_lab.runs.run import Run
+from lost_update_lab.scenarios.unordered import unordered
 from lost_update_lab.schedule import virtual_clock
 from lost_update_lab.schedule.world import World
 from lost_update_lab.under_test.drawn import NOT_MEASURED, Place, measured
@@ -305,6 +306,11 @@ class SerialOrders:
         finally:
             self.harness.all_begin = False
         return calls_of(endings[again].result)
+
+    @cached_property
+    def unordered(self) -> Mapping[str, str]:
+        """By worker, a command of it that returns rows in no order. They are asked for once all orders were run."""
+        return unordered(step for serial in self.all() for step in serial.steps)
 
     def alone(self) -> dict[str, tuple[str, ...]]:
         """By worker, what it sends in an order in which it comes first."""

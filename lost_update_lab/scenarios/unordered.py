@@ -11,26 +11,25 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from lost_update_lab.scenarios.serial import Serial
+from lost_update_lab.model.commands import Step
+from lost_update_lab.servers.compound import ORDERED
 
-UNORDERED = (
+LISTS_UNORDERED = (
     "in which order {} lists its rows is not compared: ORDER BY is missing in {}. The database may return them in any "
     "order"
 )
 _RETURNS_ROWS = re.compile(r"\bSELECT\b|\bRETURNING\b|\s*(?:TABLE|VALUES)\b", re.IGNORECASE)
-_ORDERED = re.compile(r"\bORDER\s+BY\b", re.IGNORECASE)
 _COLLECTS = re.compile(r"_agg\s*\(", re.IGNORECASE)
 #: between two rows of a reply that is shown
 _ROWS = "; "
 
 
-def unordered(orders: Iterable[Serial]) -> Mapping[str, str]:
+def unordered(steps: Iterable[Step]) -> Mapping[str, str]:
     """By worker, such a command."""
     return {
         step.worker: step.command
-        for order in orders
-        for step in order.steps
+        for step in steps
         if _RETURNS_ROWS.search(step.command)
-        and not _ORDERED.search(step.command)
+        and not ORDERED.search(step.command)
         and (_ROWS in step.reply or _COLLECTS.search(step.command))
     }

@@ -42,6 +42,8 @@ _PICKS = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _CHANGES = re.compile(r"\s*(?:INSERT|REPLACE|UPDATE|DELETE)\b", re.IGNORECASE)
+#: it states in which order rows come
+ORDERED = re.compile(r"\bORDER\s+BY\b", re.IGNORECASE)
 _COMMENT = re.compile(r"\s*(?:--[^\n]*(?:\n|$)|#[^\n]*(?:\n|$)|/\*.*?\*/|\()", re.DOTALL)
 #: its query is in another command
 _FETCHES = re.compile(r"\s*(?:FETCH|MOVE)\b", re.IGNORECASE)

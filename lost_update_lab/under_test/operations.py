@@ -179,7 +179,7 @@ class Operations:
         for operation in self.scenario.workers[index].operations:
             results.append(self._call(operation))
             self.done[index] += 1
-        if self.scenario.redelivered and not self.scenario.twice and (place := here()):
+        if self.scenario.after_a_crash and (place := here()):
             place.run.acknowledges(place.task)
         result = results[0] if len(results) == 1 else results
         counted = {} if self.ignored.calls else dict(Counter(f"called {each}" for each in calls))

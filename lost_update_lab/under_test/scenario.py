@@ -303,6 +303,11 @@ class Scenario:
         """The workers that begin by themselves."""
         return self.workers[: len(self.workers) // 2] if self.redelivered else self.workers
 
+    @property
+    def after_a_crash(self) -> bool:
+        """Is a task delivered again only if its first delivery has crashed?"""
+        return self.redelivered and not self.twice
+
     def again(self, index: int) -> int | None:
         """The number of the worker that does the same task again."""
         return index + len(self.callers) if self.redelivered and index < len(self.callers) else None

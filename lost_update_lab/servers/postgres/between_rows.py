@@ -18,7 +18,7 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import NamedTuple
 
-from lost_update_lab.servers.compound import SEVERAL, locks_by_reading, statement_of, words_of
+from lost_update_lab.servers.compound import ORDERED, SEVERAL, locks_by_reading, statement_of, words_of
 from lost_update_lab.servers.draws import INSERT
 from lost_update_lab.servers.postgres.plpgsql import lexemes
 from lost_update_lab.snapshot.catalogue import OF_THE_USER
@@ -44,7 +44,6 @@ UNORDERED = (
     "others do not come between the rows that a SELECT … FOR UPDATE locks ({}): two of these with different orders "
     "would end in a deadlock that no schedule shows. Give all of them the same ORDER BY"
 )
-_ORDERED = re.compile(r"\bORDER\s+BY\b", re.IGNORECASE)
 _CONFLICTS = re.compile(r"\bON\s+CONFLICT\b", re.IGNORECASE)
 _WAITS_FOR_NOBODY = re.compile(r"\b(?:SKIP\s+LOCKED|NOWAIT)\b", re.IGNORECASE)
 _IN_A_CTE = re.compile(r"WITH\b.*\b(?:INSERT|UPDATE|DELETE|MERGE)\b", re.IGNORECASE | re.DOTALL)
@@ -111,7 +110,7 @@ class BetweenRows:
     def notes(self) -> list[str]:
         """Two that read in one command, in an order that they share, do not wait for each other."""
         those = set().union(*self._reads.values())
-        in_order = len(self._reads) == 1 and all(_ORDERED.search(text) for text in self._reads)
+        in_order = len(self._reads) == 1 and all(ORDERED.search(text) for text in self._reads)
         if len(those) < SEVERAL or in_order:
             return []
         return [UNORDERED.format(shortened(min(self._reads), 80))]
