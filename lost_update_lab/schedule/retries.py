@@ -74,7 +74,8 @@ def again(world: World, task: Task) -> bool:
 
 def _names(trying: Try, texts: Iterable[bytes]) -> bool:
     """Do the texts contain any of its names?"""
-    return any(form in text for text in texts for drawn in trying.drawn for form in drawn)
+    forms = [form for drawn in trying.drawn for form in drawn]
+    return any(any(map(text.__contains__, forms)) for text in texts)
 
 
 def _without(drawn: tuple[Drawn, ...], command: bytes) -> bytes:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import redis.connection
+import redis.utils
 
 import lost_update_lab
 from lost_update_lab.adapters import psycopg, pymysql, redis_py, versions
@@ -55,6 +56,10 @@ def test_an_untested_version_is_reported_in_one_sentence(
         RuntimeWarning, match=rf"{library.called} 99\.1\.2 is untested: .* {library.tested[0]}"
     ):
         library.check()
+
+
+def test_the_version_that_is_read_once_is_redis_pys_own() -> None:
+    assert redis_py.own_version() == redis.utils.get_lib_version()
 
 
 def named_elsewhere(private: str, text: str) -> bool:

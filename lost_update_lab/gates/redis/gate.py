@@ -10,6 +10,7 @@ from collections.abc import Generator
 from typing import Any
 
 import redis
+from redis import utils
 from redis.connection import AbstractConnection
 
 from lost_update_lab.adapters import redis_py
@@ -160,6 +161,7 @@ def can_read(connection: Any, timeout: float = 0) -> bool:
 
 def install(patches: Patches) -> None:
     redis_py.LIBRARY.check()
+    patches.method(utils, "get_lib_version", redis_py.own_version)
     patches.method(AbstractConnection, "send_packed_command", send_packed_command)
     patches.method(AbstractConnection, "read_response", read_response)
     patches.method(AbstractConnection, "can_read", can_read)
