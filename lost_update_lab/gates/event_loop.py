@@ -111,8 +111,8 @@ class GatedLoop(_Loop):
         if running is None or running is self._main:
             return self.root
         if running not in self.tasks:
-            task = self.tasks[running] = self._new()
-            running.add_done_callback(lambda _: self._ended(task))
+            self.tasks[running] = self._new()
+            running.add_done_callback(self._ended)
         return self.tasks[running]
 
     def _new(self) -> Task:
@@ -134,8 +134,10 @@ class GatedLoop(_Loop):
             self.run.recorder.opaque("several coroutines of one event loop")
         return task
 
-    def _ended(self, task: Task) -> None:
-        if self.run and not self.run.ending and task.alive:
+    def _ended(self, ended: Any) -> None:
+        """Nothing here may keep it: what nobody asked of it, asyncio logs once nobody has it any longer."""
+        task = self.tasks.pop(ended, None)  # None: of the schedule before
+        if task and self.run and not self.run.ending and task.alive:
             pending.end(self.run, task)
 
     # -- at a gate ----------------------------------------------------------------------------------------------------
