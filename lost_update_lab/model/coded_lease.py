@@ -8,12 +8,18 @@ BASE, SLOT = 1 << 40, 1 << 20
 #: ms: the longest lease that can be coded, 50 days
 MOST = (1 << 32) - 1
 
-#: how many grants can be told apart: a lease that is given again in the same millisecond must not look the same
-SERIALS = 1 << 10
+#: how many grants can be told apart: a lease that is given again in the same millisecond must not look the same; and
+#: by how many ms, as EXEC gives what was queued later, or earlier, than another one
+_SERIALS, _APART = 1 << 10, 1 << 9
 
 
 def coded(ms: int, serial: int = 0) -> int:
-    return BASE + min(ms, MOST) * SLOT - SLOT // 2 + serial % SERIALS
+    return BASE + min(ms, MOST) * SLOT - SLOT // 2 + apart(serial)
+
+
+def apart(serial: int) -> int:
+    """What the number of a grant adds, in ms: less than half a slot."""
+    return serial % _SERIALS * _APART
 
 
 def decoded(left: int) -> int | None:

@@ -24,10 +24,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(autouse=True)
 def answers_stay(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Unless the test is marked `answers_change`; nor yet in the deep ones, of which some find what is not mended."""
+    """Unless the test is marked `answers_change`."""
     changed = watch(monkeypatch)
     yield
-    if not any(request.node.get_closest_marker(each) for each in ("answers_change", "deep")):
+    if not request.node.get_closest_marker("answers_change"):
         assert changed == [], "the same question got another answer"
 
 

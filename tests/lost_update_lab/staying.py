@@ -35,7 +35,7 @@ def counted(answer: Any) -> Any:
     if isinstance(answer, PostgresAnswer):
         return answer._replace(everything=b"")
     if isinstance(answer, MariadbAnswer):
-        return answer._replace(held=answer.held.contents)  # type: ignore[arg-type]
+        return answer._replace(held=answer.held.contents if answer.held else None)  # type: ignore[arg-type]
     return answer
 
 

@@ -135,6 +135,7 @@ def test_answers_that_forget_what_is_committed_are_noticed(
 
 
 @pytest.mark.deep
+@pytest.mark.answers_change
 def test_answers_that_forget_how_a_transaction_came_there_are_noticed(
     explore: Explore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

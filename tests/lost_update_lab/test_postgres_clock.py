@@ -90,6 +90,7 @@ def test_what_is_left_out_of_a_search_changes_no_verdict(explore: Explore) -> No
 
 
 @pytest.mark.deep
+@pytest.mark.answers_change
 @pytest.mark.parametrize("forgotten", [(ServerClock, "asked"), (ServerClock, "over")])
 def test_forgetting_the_clock_would_be_noticed(
     explore: Explore, forgotten: tuple[type, str], monkeypatch: pytest.MonkeyPatch
@@ -202,6 +203,7 @@ def test_real_time_ends_no_wait(explore: Explore, setting: str) -> None:
 
 
 @pytest.mark.deep
+@pytest.mark.answers_change
 def test_a_real_time_out_would_be_noticed(explore: Explore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "lift", lambda connection, op: limits.NO_LIMITS)
     found = explore(slow("SET lock_timeout = '1ms'"), slack=0)

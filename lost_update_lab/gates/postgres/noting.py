@@ -25,7 +25,7 @@ def ask(world: World, connection: Any, op: Op, begins: bool = False, tells: bool
     """Note what the answer will depend on; None: the answer is not to be kept."""
     server = world.servers[POSTGRES]
     assert isinstance(server, PostgresServer)
-    connection.explorer_asked, connection.explorer_found = None, b""
+    connection.explorer_asked, connection.explorer_found, connection.explorer_tells = None, b"", tells
     server.clock.sends(connection.explorer_who, op.alone)
     if world.learns and not (op.reads or op.text in ENDS) and server.writes_unseen(op.text):
         server.answers.close()
@@ -61,7 +61,7 @@ def goes_on(world: World, connection: Any, op: Op) -> None:
     server = world.servers[POSTGRES]
     assert isinstance(server, PostgresServer)
     if world.learns:
-        _question(server, connection, op, *POSTGRES_GOES_ON)
+        _question(server, connection, op, POSTGRES_GOES_ON, connection.explorer_tells)
 
 
 def _question(server: PostgresServer, connection: Any, op: Op, *how: object) -> None:

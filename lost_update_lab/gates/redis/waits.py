@@ -39,6 +39,8 @@ def until_readable(
         if readable(connection):
             return
     gated.asked = None  # when its reply comes is up to others
+    if op is not None and not op.reads:
+        gated.server.touched()  # one that waits may have changed something: XREADGROUP makes its consumer
     over: list[bool] = []
     subscription = gated.op is None
 

@@ -74,12 +74,13 @@ class HeldInTables(NamedTuple):
 
 
 class MariadbAnswer(NamedTuple):
-    """`reply`, `shown`: as the worker was told it. What the tables hold, and the status of the session, then."""
+    """`reply`, `shown`: as the worker was told it. What the tables hold, and the status of the session, then. `held`:
+    None where the answer does not depend on it."""
 
     reply: bytes
     shown: str
     failed: bool
-    held: HeldInTables
+    held: HeldInTables | None
     touched: bool
     status: Status
 
@@ -222,7 +223,7 @@ class MemoisedMariaDB(KeptOfSchedule, MemoisedServer):
         self.sessions[who] = status = answer.status
         self.went(who, timed, found, answer.reply, bool(status.inside or status.holds), self.draws(op))
         self.changed |= not op.reads
-        if not op.local:  # it gets the same answer whatever the tables hold
+        if answer.held is not None:
             self._held = answer.held
             self._look_for_ends()
         if answer.touched:

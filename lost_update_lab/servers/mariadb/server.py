@@ -243,7 +243,7 @@ class MariaDBServer(KeptOfSchedule, Plain):
         inside = bool(status.inside or status.holds)
         self.went(session.who, session.timed, session.found, answer.reply, inside, self.draws(op))
         if self.learns and session.asked:
-            self.answers.known[session.asked] = answer
+            self.answers.known[session.asked] = answer._replace(held=None if op.local else answer.held)
 
     def waits(self, connection: Any, op: Op, wait: Wait) -> None:
         session = session_of(connection)

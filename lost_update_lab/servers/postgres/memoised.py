@@ -182,10 +182,10 @@ class MemoisedPostgres(MemoisedServer):
     def before_step(self, op: Op) -> None:
         self.answers.hears(op)
 
-    def answer(self, who: Who, op: Op, *how: object) -> PostgresAnswer | Looked | None:
+    def answer(self, who: Who, op: Op, begins: bool, tells: bool) -> PostgresAnswer | Looked | None:
         """Execute the command; or, if it has waited, hear its answer. None: it waits. Raises Unanswered."""
         before = self.session(who)
-        how = POSTGRES_GOES_ON if before.waits else (before.isolation, before.cut, *how)
+        how = (POSTGRES_GOES_ON, tells) if before.waits else (before.isolation, before.cut, begins, tells)
         if not before.waits:
             self.clock.sends(who, op.alone)
         sent, op = op, self.clock.asked(op, who)
@@ -284,4 +284,4 @@ class MemoisedPostgres(MemoisedServer):
 
 
 #: distinguishes the answer to a command that has waited from the command itself
-POSTGRES_GOES_ON = ("goes on",)
+POSTGRES_GOES_ON = "goes on"

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from importlib.resources import files
 
-from lost_update_lab.model.coded_lease import SERIALS
+from lost_update_lab.model.coded_lease import apart
 from lost_update_lab.model.epoch import Epoch
 from lost_update_lab.servers.redis.commands import packed
 from lost_update_lab.servers.redis.leases import GIVING, given
@@ -138,7 +138,7 @@ def _before(script: bytes, now: int, left: Mapping[str, int], serial: int) -> by
     asks = _may_ask(script)
     seconds, micros = time_of_day(now) if asks else (0, 0)
     table = ", ".join(f"[{_quoted(key)}] = {each}" for key, each in sorted(left.items()) if asks)
-    told = f"{{{table}}}, '{seconds}', '{micros}', {serial % SERIALS}) local server = redis "
+    told = f"{{{table}}}, '{seconds}', '{micros}', {apart(serial)}) local server = redis "
     return first + _BEFORE + told.encode() + script[len(first) :]
 
 

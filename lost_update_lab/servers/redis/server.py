@@ -58,7 +58,7 @@ class RedisServer(Plain):
         self.granted: set[str] | None = None
         #: virtual time, in µs; it stands where leases stand
         self.now, self._ask = 0, True
-        self._serial = 0  # of each write: it tells apart two grants of a lease within one millisecond
+        self._serial = 0  # of each command: it tells apart two grants of a lease within one millisecond
         self.ahead = 0  # how far this server's clock has jumped
         self.uncoded = ""  # a key whose lease was given past the gates
         #: which sessions watch what: their EXEC may fail because of it, so it is a part of the state
@@ -105,8 +105,6 @@ class RedisServer(Plain):
         self._ask = True
         if self.lags and not op.reads:
             self.replica.lost.append(op.text)
-        if not op.reads:
-            self._serial += 1
         self.leases()
         self.granted = set()  # what was there before
         learns = self.learns and not op.reads  # then it must show whether a lease is granted again
@@ -186,6 +184,7 @@ class RedisServer(Plain):
         """A command as it is memoised, and as it is sent. Its time-out, its leases, and what a script in it asks of
         this server's clock are virtual."""
         left = {key: (end - self.now) // 1000 for key, end in self.leases().items()}
+        self._serial += 1
         known, now = for_ever(words, raw), now + self.ahead
         if self.timed and streams.least_idle(words) is not None:
             return known, packed(streams.asked(words, now // 1000, self.clock(), time_of_day(0)[0] * 1000))

@@ -92,6 +92,7 @@ def test_who_works_longer_than_its_lease_is_found_between_two_polls(
 
 
 @pytest.mark.deep
+@pytest.mark.answers_change
 @pytest.mark.parametrize("forgotten", ["asked", "over"])
 def test_forgetting_the_clock_would_be_noticed(
     explore: Explore, forgotten: str, monkeypatch: pytest.MonkeyPatch

@@ -45,6 +45,7 @@ def test_what_is_left_out_of_a_search_changes_nothing(
 
 
 @pytest.mark.deep
+@pytest.mark.answers_change
 @pytest.mark.parametrize("deposit", [bank.read_committed, bank.behind_its_snapshot])
 def test_forgetting_how_transactions_came_there_would_be_noticed(
     explore: Explore, deposit: Any, monkeypatch: pytest.MonkeyPatch
@@ -71,6 +72,7 @@ def draws_a_number(system: Bank, amount: int) -> str:
 
 
 @pytest.mark.deep
+@pytest.mark.answers_change
 @pytest.mark.usefixtures("a_sequence")
 def test_a_sequence_begins_again_with_each_schedule(
     explore: Explore, monkeypatch: pytest.MonkeyPatch

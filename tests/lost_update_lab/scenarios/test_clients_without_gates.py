@@ -46,7 +46,9 @@ def by_wire(sql: Any) -> str:
 
 @pytest.mark.deep
 @pytest.mark.parametrize("crashes", [0, 1])
-@pytest.mark.parametrize("operation", [touch, only_touch, by_wire])
+@pytest.mark.parametrize(
+    "operation", [pytest.param(touch, marks=pytest.mark.answers_change), only_touch, by_wire]
+)
 def test_a_client_past_the_gates(trial: Trial, operation: Any, crashes: int) -> None:
     result = trial([operation, operation], setup=one_voucher, crashes=crashes)
     assert (result.verdict, result.schedule) == ("inconclusive", None)

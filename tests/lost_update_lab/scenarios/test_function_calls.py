@@ -63,7 +63,10 @@ def fetches(source: str, target: str, sql: Any) -> None:
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("how", CALLS)
+@pytest.mark.parametrize(
+    "how",
+    [pytest.param(how, marks=[pytest.mark.answers_change] * (how == "EXPLAIN ANALYZE")) for how in CALLS],
+)
 def test_every_way_to_call_a_function(trial: Trial, how: str) -> None:
     schema = transfers(TAKE, GIVE) + BOTH
     result = trial(opposite(sends(CALLS[how])), setup=opened(schema), control=False)
