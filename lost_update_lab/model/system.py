@@ -45,12 +45,16 @@ class Ending:
     #: when it ended, no other live worker was inside: each had ended, or had not begun, or waited in vain too
     alone: bool = False
     waiting: bool = False
+    #: the command, or what else it waited in
+    waits_in: str = ""
     #: a fault of its own struck it (a lost reply, a failover), so its errors are no surprise
     struck: bool = False
 
 
 def ending_of(worker: WorkerProcess) -> Ending:
     main = worker.main
+    waiting = main.state not in (State.DONE, State.DEAD)
+    stand = [task.op.text for task in worker.line if task.op and task.alive] if waiting else []
     return Ending(
         worker.name,
         worker.result,
@@ -58,7 +62,8 @@ def ending_of(worker: WorkerProcess) -> Ending:
         crashed=main.state is State.DEAD,
         alone=worker.alone,
         struck=worker.struck,
-        waiting=main.state not in (State.DONE, State.DEAD),
+        waiting=waiting,
+        waits_in=stand[-1] if stand else "",
     )
 
 

@@ -25,6 +25,7 @@ from lost_update_lab.scenarios.rising_keys import check_keys
 from lost_update_lab.scenarios.serial import Serial, SerialOrders
 from lost_update_lab.scenarios.without_gate import instead
 from lost_update_lab.telling.lines import SourceLine, line_among, line_of
+from lost_update_lab.telling.narrative import shortened
 from lost_update_lab.under_test.of_django import HINT, is_configured
 from lost_update_lab.under_test.operations import VIOLATED
 from lost_update_lab.under_test.scenario import Mistake
@@ -146,9 +147,10 @@ def _works_at_all(opened: Opened, found: Sequence[Serial]) -> None:
                 f"{none}. Fix that first: nothing was tried"
             ) from error
         if all(ending.waiting for ending in endings):
+            where = f", in {shortened(endings[0].waits_in, 100)!r}" if endings[0].waits_in else ""
             raise Mistake(
-                f"{name} waits for ever, even when it runs alone: nothing was tried. The setup must provide what it "
-                "waits for, unless that is a lock: then another connection of its own holds it"
+                f"{name} waits for ever, even when it runs alone{where}: nothing was tried. The setup must provide "
+                "what it waits for, unless that is a lock: then another connection of its own holds it"
             )
 
 

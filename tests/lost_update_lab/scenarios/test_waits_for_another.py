@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import psycopg
 import pytest
 
 from lost_update_lab import Result
@@ -18,6 +19,10 @@ Trial = Callable[..., Result]
 
 def stock(redis: Any) -> None:
     redis.set("stock", 10)
+
+
+def one_account(sql: Any) -> None:
+    sql.execute("CREATE TABLE account (balance int); INSERT INTO account VALUES (100)")
 
 
 def produces(redis: Any) -> None:
@@ -33,6 +38,12 @@ def consumes(redis: Any) -> None:
     while (found := redis.lpop("queue")) is None:
         time.sleep(1)
     redis.incrby("stock", int(found))
+
+
+def locks_itself_out(sql: Any) -> None:
+    with sql.transaction(), psycopg.connect(sql.info.dsn) as another:
+        sql.execute("SELECT FROM account FOR UPDATE")
+        another.execute("UPDATE account SET balance = 0")
 
 
 def consumes_by_hand(redis: Any) -> None:
@@ -57,5 +68,10 @@ def test_a_consumer_that_polls_is_explored(
 
 def test_one_for_whom_nobody_produces_is_told(trial: Trial) -> None:
     """It was told of 50,000 decisions."""
-    with pytest.raises(Mistake, match="A waits for ever, even when it runs alone"):
+    with pytest.raises(Mistake, match="A waits for ever, even when it runs alone, in 'LPOP queue'"):
         trial([consumes, lambda redis: redis.incr("stock")], setup=stock, control=False)
+
+
+def test_one_that_locks_itself_out_is_told_where(trial: Trial) -> None:
+    with pytest.raises(Mistake, match=r"in 'UPDATE account SET balance = 0'.* another connection of its own"):
+        trial([locks_itself_out] * 2, setup=one_account, control=False)
