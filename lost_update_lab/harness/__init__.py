@@ -110,6 +110,7 @@ class Harness:
         #: found out before a search (poll_calibration.py): does a worker look at a wall clock? The longest lease, in µs
         self.looks, self.longest = False, 0
         self.known_to_look = False  # found out in a search, or before a replay
+        self.counting: frozenset[bytes] = frozenset()  # as in World
         self.counted: Collection[Lease] = ()  # found out before a search (World.counted)
         self.recording = Recording() if bounds.recorded else None
         #: what the modules hold whose code is not known to leave nothing behind
@@ -249,7 +250,7 @@ class Harness:
                 worker.dormant, worker.main.state = True, State.DONE
         run.until, run.looks, run.in_turns = self.until, self.looks, self.one_by_one
         run.longest, run.recording, run.counted = self.longest, self.recording, self.counted
-        run.distinct_times = self.distinct_times
+        run.distinct_times, run.counting = self.distinct_times, self.counting
 
     def end_in_memory(self, run: InMemoryRun) -> None:
         """The run is over. Raises Unanswered if it has to be executed to be judged."""

@@ -126,6 +126,13 @@ class BeginsAgain(Broken):
     """Something is known now that the search has to know from its beginning."""
 
 
+class CountsItsTries(BeginsAgain):
+    """A waiter gives up by itself. So how often it has polled in vain is a part of the state."""
+
+    def __init__(self) -> None:
+        super().__init__("a waiter gives up by itself, and did not in the runs before the search", REPORT_IT)
+
+
 class AnotherFile(BeginsAgain):
     """A worker touches a file that none has touched before: from now on, looking at it is a step."""
 

@@ -48,6 +48,8 @@ def _stand(world: World, task: Task, op: Op) -> None:
         halt(task)
     random_choice.acts(world, task)
     task.worker.met = _meets_another(world, task, op)
+    if op.server and not op.local and virtual_clock.is_another(task, op):
+        virtual_clock.gives_up(world, task)
     task.stands_before(op)
 
 
@@ -150,6 +152,7 @@ def _is_alone(world: World, task: Task) -> bool:
 
 def end(world: World, task: Task) -> None:
     """The thread has ended."""
+    virtual_clock.gives_up(world, task)
     if task.alive:
         task.state, task.fresh = State.DONE, True
     if task is task.worker.main:

@@ -29,7 +29,10 @@ def close(world: World, task: Task, seconds: float | None, in_server: bool = Fal
     by_clock = task.timed or _watches(world, task)
     renews = any(ends.get(key, end) > end for key, end in before.items())
     task.timed = False
-    beyond = world.full and not virtual_clock.held_back(world, task.worker)  # no other worker is due
+    counts = virtual_clock.kind_of_poll(task) in world.counting
+    beyond = world.full and not (
+        counts or virtual_clock.held_back(world, task.worker)
+    )  # no other worker is due
     watched = virtual_clock.watched_well(world, task)
     collapse = beyond or watched
     if task.history.tries_again:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lost_update_lab.model.bounds import Fault
+from lost_update_lab.model.commands import Op
 from lost_update_lab.model.digest import digest
 from lost_update_lab.model.errors import NotTheSame
 from lost_update_lab.model.gaps import AN_HOUR, Gap, Lease
+from lost_update_lab.model.transitions import Kind, Transition
 from lost_update_lab.model.workers import State, Task, WorkerProcess
 from lost_update_lab.schedule import refusals
 from lost_update_lab.schedule.world import World
@@ -137,6 +139,48 @@ def watched_well(world: World, task: Task) -> bool:
     return world.full and world.watched.get(kind_of_poll(task), 0) >= max(world.bounds.patience, so_far)
 
 
+def is_watched(world: World, task: Task) -> bool:
+    """Has it polled in vain for as long as the patience? One that stands still has not."""
+    if task.vain_since is None or task.worker.paused:
+        return False
+    return world.now - task.vain_since >= world.bounds.patience
+
+
+def _was_watched(world: World, task: Task) -> bool:
+    """In an earlier run."""
+    return world.watched.get(kind_of_poll(task), 0) >= world.bounds.patience
+
+
+def is_another(task: Task, op: Op) -> bool:
+    """Does a poller come to something else than what it did in vain?"""
+    return task.vain_since is not None and not task.history.goes_on_as_before(op.text)
+
+
+def gives_up(world: World, task: Task) -> None:
+    """It does something else, though nothing is new: it has counted its tries. Polls by a clock, or of a thread beside
+    the main one, show that otherwise. So do those that wait in a server: what ends their wait is told later."""
+    counts = task.vain_since is not None and not (task.by_clock or task.beside or task.timer)
+    if world.ending or not counts or task.history.in_two or any(task.history.in_server):
+        return
+    world.gave_up |= {kind_of_poll(task)}
+    task.is_not_in_vain()
+    world.progress()
+
+
+def polls_on(world: World, transitions: Sequence[Transition]) -> int:
+    """The transition by which polls in vain go on. Once they were watched for as long as the patience, they show
+    nothing more: then the first one."""
+    pollers = [t for t in world.tasks if t.vain_since is not None and t.alive and not t.worker.paused]
+    if all(is_watched(world, task) or _was_watched(world, task) for task in pollers):
+        for task in pollers:
+            watch(world, task)
+        return 0
+    for place, each in enumerate(transitions):
+        if each.kind is Kind.TICK or (each.kind is Kind.STEP and world.task(each.who).due is not None):
+            return place
+    return 0
+
+
 def known_by_its_turn(world: World, task: Task) -> bool:
     """A thread beside the main one: was it watched doing nothing but such rounds for as long as the patience?"""
     turn = kind_of_turn(task, digest(*task.history.kind))
@@ -148,9 +192,10 @@ def kind_of_turn(task: Task, kind: bytes) -> bytes:
 
 
 def watch(world: World, task: Task) -> None:
-    """It has polled in vain until now, so polls of this kind need not be watched for that long again. Polls that it
-    slept through are excepted: a waiter that counts its tries has not made them."""
-    if task.vain_since is not None and not task.dozed:
+    """It has polled in vain until now, so polls of this kind need not be watched for that long again: if that was as
+    long as the patience. A waiter that gives up after five tries has not shown so by its third. Nor has it made the
+    polls that it slept through."""
+    if is_watched(world, task) and task.vain_since is not None and not task.dozed:
         kind = kind_of_poll(task)
         world.learned[kind] = max(world.learned.get(kind, 0), world.now - task.vain_since)
     history = task.history

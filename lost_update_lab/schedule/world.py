@@ -92,6 +92,9 @@ class World:
     #: The chooser exchanges it, so that a path is repeated as it was first walked
     watched: dict[bytes, int] = field(default_factory=dict)
     learned: dict[bytes, int] = field(default_factory=dict)
+    #: the kinds of poll whose waiters are known to give up; those that have, in this run, though nothing was new
+    counting: frozenset[bytes] = frozenset()
+    gave_up: frozenset[bytes] = frozenset()
     #: a poll in vain was merged with the one before
     collapsed: bool = False
     #: … while no other worker was due: from then on not every poll branches

@@ -111,8 +111,9 @@ class Choosing:
             return CUT
         self.passed.add(key)
         self.fresh.add(key)
-        self._append(world, Branch(transitions, 0, 0, self.watched, *noted(world), key, shape))
-        return 0
+        on = virtual_clock.polls_on(world, transitions)
+        self._append(world, Branch(transitions, on, on, self.watched, *noted(world), key, shape))
+        return on
 
     def _watched(self, depth: int) -> dict[bytes, int]:
         return self.path[depth].watched if depth < len(self.path) else self.watched

@@ -45,6 +45,7 @@ def _calibrated(harness: Harness) -> dict[bytes, int]:
             stopped = _Stopped(index, steps)
             run = harness.run(stopped.choose, {})
             looks |= run.wall_clock_read
+            harness.counting |= run.gave_up
             for kind, time in run.learned.items():
                 watched[kind] = max(watched.get(kind, 0), time)
             if not stopped.stands or len(run.learned) >= harness.bounds.workers - 1 or stopped.differ:

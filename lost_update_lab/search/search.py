@@ -17,6 +17,7 @@ from lost_update_lab.model.errors import (
     BeginsAgain,
     Broken,
     ClockInside,
+    CountsItsTries,
     Elsewhere,
     LooksAfterAll,
     NotTheSame,
@@ -171,6 +172,9 @@ class Search(Choosing):
         result.counted(run)
         if run.wall_clock_read and not self.harness.looks and self.bounds.faults:
             raise LooksAfterAll
+        if not run.gave_up <= self.harness.counting:
+            self.harness.counting |= run.gave_up
+            raise CountsItsTries
         if run.cut:
             result.left_in_deadlock += run.is_left_in_deadlock
             return None
